@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Harvest: test and clear the dirty bits of one window, the addresses that one
+ * page table page maps (2 MiB), in every MMU that maps them.
+ *
+ * The host's page table is read under one hold of its lock, and all secondary
+ * MMUs are asked with one call.  ksmd's cursor then moves over the window by what
+ * was found, without a look at the page tables again.  Windows that hold nothing
+ * but written pages are passed in one walk; a written huge page is one entry of it.
+ *
+ * A set dirty bit means that the page was written since the last harvest, that
+ * is, since the last pass.  Clearing it loses nothing: the folio is marked
+ * dirty first, as unmapping it would, so that reclaim does not take it for a
+ * copy of what is in swap, nor for lazily freed.  No TLB is flushed here; until
+ * ksmd does that (ksm_scan_defer_flush()), a CPU may write through an entry that
+ * is cached as dirty, and the page looks clean in the next pass.  That costs a
+ * search; merging decides by write protection and comparison, and reclaim flushes
+ * where such a flush is pending.
+ *
+ * Locking: all state here belongs to ksmd, under ksm_thread_mutex.  mmap_lock is
+ * held for read; the window's verdicts outlive it, as hints.
+ */
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pagewalk.h>
+#include <linux/sched.h>
+
+#include "ksm_dirty.h"
+#include "pte.h"
+#include "trace.h"
+#include "verdict.h"
+
+/* The last window harvested; it covers nothing where start equals end. */
+static struct ksm_dirty_window window;
+
+/*
+ * struct harvest - one walk over windows
+ * @next: where the walk stopped
+ * @spent: what it cost so far, in pages of pages_to_scan
+ * @limit: what it may cost
+ */
+struct harvest {
+	unsigned long next;
+	unsigned int spent;
+	unsigned int limit;
+};
+
+/* Why a walk stopped before the end of the vma */
+enum {
+	HARVEST_FOUND = 1,	/* the window has a page to look at */
+	HARVEST_LIMIT = 2,	/* the limit is reached */
+};
+
+/**
+ * ksm_dirty_forget() - forget the last window
+ *
+ * Context: ksm_thread_mutex held.
+ */
+void ksm_dirty_forget(void)
+{
+	window.range.start = 0;
+	window.range.end = 0;
+}
+
+static void clear_notice(struct mm_struct *mm)
+{
+	if (ksm_scan_defer_flush(mm))
+		ksm_dirty_stats.flushes++;
+}
+
+/* The one thing that must happen before a set dirty bit is cleared. */
+static void folio_take_dirty(struct folio *folio)
+{
+	if (!folio_test_dirty(folio))
+		folio_mark_dirty(folio);
+}
+
+static bool folio_eligible(struct folio *folio)
+{
+	return folio_test_anon(folio) && !folio_is_zone_device(folio);
+}
+
+static void window_init(struct mm_struct *mm, unsigned long start,
+			unsigned long end)
+{
+	memset(&window, 0, sizeof(window));
+	window.range.mm = mm;
+	window.range.start = start;
+	window.range.end = end;
+}
+
+/*
+ * Returns false where the entry is not that of a huge page: it may have been
+ * split, or a huge page may be on its way. *done tells that a written huge page
+ * needs no window, since nobody else is to be asked.
+ */
+static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
+			 unsigned long start, unsigned long end, bool *done)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	unsigned int nr = (end - start) >> PAGE_SHIFT;
+	bool dirty = false, unknown = false, present = false;
+	struct folio *folio;
+	spinlock_t *ptl;	/* the lock of the page table */
+	pmd_t pmd;
+
+	ptl = pmd_lock(mm, pmdp);
+	pmd = pmdp_get(pmdp);
+	if (!pmd_present(pmd) || !pmd_leaf(pmd)) {
+		spin_unlock(ptl);
+		return false;
+	}
+	if (ksm_dirty_pmd_eligible(pmd)) {
+		folio = page_folio(pmd_page(pmd));
+		present = folio_eligible(folio);
+	}
+	if (present) {
+		dirty = pmd_dirty(pmd);
+		if (dirty) {
+			clear_notice(mm);
+			folio_take_dirty(folio);
+			ksm_dirty_pmd_mkclean(pmdp, pmd);
+		} else {
+			unknown = folio_maybe_dma_pinned(folio);
+		}
+	}
+	spin_unlock(ptl);
+
+	*done = dirty && !mm_has_notifiers(mm);
+	if (*done) {
+		ksm_dirty_stats.pages_dirty += nr;
+		trace_ksm_dirty_harvest(mm, start, nr, true, nr, nr, 0);
+		return true;
+	}
+
+	window_init(mm, start, end);
+	if (present)
+		bitmap_fill(window.present, nr);
+	if (dirty)
+		bitmap_fill(window.range.dirty, nr);
+	if (unknown)
+		bitmap_fill(window.range.unknown, nr);
+	return true;
+}
+
+static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
+			 unsigned long start, unsigned long end)
+{
+	struct mm_struct *mm = vma->vm_mm;
+	unsigned long addr = start;
+	bool noticed = false;
+	pte_t *first, *ptep;
+	spinlock_t *ptl;	/* the lock of the page table */
+	unsigned int i;
+
+	window_init(mm, start, end);
+	first = pte_offset_map_lock(mm, pmdp, start, &ptl);
+	if (!first)
+		return;
+
+	ptep = first;
+	for (i = 0; addr < end; i++) {
+		unsigned long present = 0, dirty = 0, unknown = 0, bit;
+
+		for (bit = 1; bit && addr < end;
+		     bit <<= 1, ptep++, addr += PAGE_SIZE) {
+			pte_t pte = ptep_get(ptep);
+			struct folio *folio;
+
+			if (!ksm_dirty_pte_eligible(pte))
+				continue;
+			folio = page_folio(pte_page(pte));
+			if (!folio_eligible(folio))
+				continue;
+
+			present |= bit;
+			if (pte_dirty(pte)) {
+				if (!noticed)
+					clear_notice(mm);
+				noticed = true;
+				folio_take_dirty(folio);
+				ksm_dirty_pte_mkclean(ptep, pte);
+				dirty |= bit;
+			} else if (folio_maybe_dma_pinned(folio)) {
+				unknown |= bit;
+			}
+		}
+		window.present[i] = present;
+		window.range.dirty[i] = dirty;
+		window.range.unknown[i] = unknown;
+	}
+	pte_unmap_unlock(first, ptl);
+}
+
+static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
+			     struct mm_walk *walk)
+{
+	struct harvest *harvest = walk->private;
+	struct mmu_dirty_range *range = &window.range;
+	unsigned int nr = (end - addr) >> PAGE_SHIFT;
+	unsigned int present, dirty, unknown;
+	pmd_t pmd = pmdp_get_lockless(pmdp);
+	bool done = false, huge;
+
+	cond_resched();
+	harvest->next = end;
+	if (!pmd_present(pmd))
+		return 0;
+
+	huge = pmd_leaf(pmd) &&
+	       harvest_huge(walk->vma, pmdp, addr, end, &done);
+	if (!huge)
+		harvest_ptes(walk->vma, pmdp, addr, end);
+	ksm_dirty_stats.windows++;
+	harvest->spent += ksm_dirty_cost(huge ? 1 : nr);
+	if (done)
+		goto next;
+
+	mmu_notifier_test_clear_dirty(range);
+	/* A secondary MMU may know of pages that are not here for us to judge */
+	bitmap_and(range->dirty, range->dirty, window.present, nr);
+
+	present = bitmap_weight(window.present, nr);
+	dirty = bitmap_weight(range->dirty, nr);
+	ksm_dirty_stats.pages_dirty += dirty;
+	if (trace_ksm_dirty_harvest_enabled()) {
+		bitmap_andnot(range->unknown, range->unknown, range->dirty, nr);
+		bitmap_and(range->unknown, range->unknown, window.present, nr);
+		unknown = bitmap_weight(range->unknown, nr);
+		trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, present,
+					dirty, unknown);
+	}
+	if (dirty != present)
+		return HARVEST_FOUND;
+next:
+	return harvest->spent < harvest->limit ? 0 : HARVEST_LIMIT;
+}
+
+static const struct mm_walk_ops harvest_ops = {
+	.pmd_entry = harvest_pmd_entry,
+	.walk_lock = PGWALK_RDLOCK,
+};
+
+/**
+ * ksm_dirty_harvest() - move ksmd's cursor to the next page worth a look
+ * @vma: the vma the cursor is in
+ * @address: the cursor
+ * @budget: pages of pages_to_scan left
+ *
+ * struct ksm_scan_ops::next: see there for the arguments, the result and the
+ * context.
+ */
+enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
+					unsigned long *address,
+					unsigned int *budget)
+{
+	struct harvest harvest = {
+		.limit = min(*budget, KSM_DIRTY_HOLD_PAGES),
+	};
+	enum ksm_scan_verdict verdict;
+	int stopped;
+
+	if (!ksm_dirty_vma_eligible(vma->vm_flags))
+		return KSM_SCAN_UNKNOWN;
+
+	while (*address < vma->vm_end) {
+		if (ksm_dirty_window_covers(&window, *address)) {
+			verdict = ksm_dirty_window_next(&window, address);
+			/* The vma may have shrunk since the harvest. */
+			if (verdict == KSM_SCAN_NONE || *address >= vma->vm_end)
+				continue;
+			if (verdict == KSM_SCAN_CLEAN)
+				ksm_dirty_stats.pages_clean++;
+			else
+				ksm_dirty_stats.pages_unknown++;
+			return verdict;
+		}
+
+		harvest.spent = 0;
+		stopped = walk_page_range_vma(vma, *address, vma->vm_end,
+					      &harvest_ops, &harvest);
+		*budget -= min(*budget, harvest.spent);
+		if (stopped == HARVEST_FOUND)
+			continue;
+		if (stopped == HARVEST_LIMIT) {
+			*address = harvest.next;
+			return KSM_SCAN_AGAIN;
+		}
+		break;
+	}
+	*address = vma->vm_end;
+	return KSM_SCAN_NONE;
+}
