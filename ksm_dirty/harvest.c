@@ -280,8 +280,10 @@ enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 		stopped = walk_page_range_vma(vma, *address, vma->vm_end,
 					      &harvest_ops, &harvest);
 		*budget -= min(*budget, harvest.spent);
-		if (stopped == HARVEST_FOUND)
+		if (stopped == HARVEST_FOUND) {
+			*address = window.range.start;
 			continue;
+		}
 		if (stopped == HARVEST_LIMIT) {
 			*address = harvest.next;
 			return KSM_SCAN_AGAIN;
