@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the benchmark programs share: one-line errors, option parsing, the
+ * block a writer publishes its progress in, and the check that memory is
+ * mapped the way the run says it is.
+ */
+#ifndef KSM_DIRTY_BENCH_H
+#define KSM_DIRTY_BENCH_H
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PAGE_BYTES 4096UL
+#define HUGE_BYTES (2UL << 20)
+#define MIB (1UL << 20)
+
+#define EXIT_USAGE 2
+
+/**
+ * struct progress - what a writer tells whoever measures it, in a shared file
+ * @ready: 1 once the memory is filled, mapped as asked and mergeable
+ * @start: address of the memory in the writer
+ * @bytes: its length
+ * @per_sweep: long words one sweep rewrites
+ * @writes: long words rewritten so far, published every 512 of them
+ * @sweeps: whole sweeps so far
+ *
+ * Words are rewritten in address order, round and round: any @per_sweep
+ * consecutive writes have been everywhere once.
+ */
+struct progress {
+	volatile uint64_t ready;
+	volatile uint64_t start;
+	volatile uint64_t bytes;
+	volatile uint64_t per_sweep;
+	volatile uint64_t writes;
+	volatile uint64_t sweeps;
+};
+
+#define PROGRESS_EVERY 512
+
+/* Prints "NAME: MESSAGE" on stderr and exits with @status. */
+__attribute__((noreturn, format(printf, 2, 3))) static inline void
+fail(int status, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+/* Parses the whole of @text as a number in [@min, @max]. */
+static inline uint64_t number(const char *option, const char *text,
+			      uint64_t min, uint64_t max)
+{
+	char *end;
+	uint64_t value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < min ||
+	    value > max)
+		fail(EXIT_USAGE,
+		     "--%s: '%s' is not a whole number from %" PRIu64
+		     " to %" PRIu64,
+		     option, text, min, max);
+	return value;
+}
+
+static inline double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Bytes of [@start, @end) that process @pid ("self" too) has in huge pages. */
+static inline uint64_t huge_bytes(const char *pid, uint64_t start, uint64_t end)
+{
+	char path[64], line[512];
+	uint64_t from, to, kib, sum = 0;
+	bool inside = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/smaps", pid);
+	file = fopen(path, "r");
+	if (!file)
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &from, &to) == 2)
+			inside = from >= start && to <= end;
+		else if (inside &&
+			 sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
+			sum += kib * 1024;
+	}
+	fclose(file);
+	return sum;
+}
+
+#endif

@@ -1,0 +1,1032 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * measure: what ksmd costs, by ksmd's own CPU time.
+ *
+ * One writer (see volatile.c) at a time has its memory scanned in each variant
+ * of KSM in turn, A B C A B C, in one boot. ksmd has a CPU to itself; the
+ * writer has another, and so has this program, which only ever sleeps there
+ * while something is being timed.
+ *
+ * ksmd is stepped. It sleeps an hour after each batch, a batch is large enough
+ * for a whole pass, and a write to sleep_millisecs wakes it for the next. So a
+ * pass can wait until the writer has rewritten all memory since the last one,
+ * and what /proc/<ksmd>/schedstat gained meanwhile is that pass's cost.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define KSM "/sys/kernel/mm/ksm/"
+#define KSMD_CPU 0
+#define WRITER_CPU 1
+
+/* A pass, or a sweep of the writer, that takes longer than this is stuck. */
+#define STUCK_SECONDS 120
+
+/* ksmd between two steps: asleep, as long as nobody writes another value. */
+#define STEP_SLEEP_MS 3600000
+/* ksmd while the writer's throughput is measured: seven passes a second. */
+#define PACED_SLEEP_MS 150
+
+#define MAX_SAMPLES 128
+
+enum variant { OFF, STOCK, SMART, DIRTY, VARIANTS };
+
+/**
+ * struct variant_info - how a variant is set up and how long it takes to show
+ * @warm_up: passes before the first that counts
+ * @cycle: passes that make one sample, a whole turn of whatever the variant
+ *         does not do in every pass: smart_scan skips a page up to 8 times and
+ *         then scans it, dirty_scan probes and rebuilds at powers of two
+ */
+static const struct variant_info {
+	const char *name;
+	unsigned int run;
+	unsigned int smart_scan;
+	unsigned int dirty_scan;
+	unsigned int warm_up;
+	unsigned int cycle;
+} variants[VARIANTS] = {
+	[OFF] = { "off", 0, 0, 0, 0, 0 },
+	[STOCK] = { "stock", 1, 0, 0, 2, 1 },
+	[SMART] = { "smart", 1, 1, 0, 20, 9 },
+	[DIRTY] = { "dirty", 1, 0, 1, 4, 32 },
+};
+
+enum metric {
+	KSMD_NS_PER_PAGE,
+	SKIPPED_PERCENT,
+	RMAP_BYTES_PER_PAGE,
+	FULL_SCANS_PER_S,
+	WRITER_SWEEPS_PER_S,
+	WRITER_PAGES_PER_S,
+	WRITER_PERCENT_OF_OFF,
+	PAGEMAP_SCAN_NS_PER_PAGE,
+	METRICS
+};
+
+static const struct {
+	const char *name;
+	const char *unit;
+} metrics[METRICS] = {
+	[KSMD_NS_PER_PAGE] = { "ksmd_ns_per_page", "ns" },
+	[SKIPPED_PERCENT] = { "skipped_percent", "percent" },
+	[RMAP_BYTES_PER_PAGE] = { "rmap_bytes_per_page", "bytes" },
+	[FULL_SCANS_PER_S] = { "full_scans_per_s", "1/s" },
+	[WRITER_SWEEPS_PER_S] = { "writer_sweeps_per_s", "1/s" },
+	[WRITER_PAGES_PER_S] = { "writer_pages_per_s", "1/s" },
+	[WRITER_PERCENT_OF_OFF] = { "writer_percent_of_off", "percent" },
+	[PAGEMAP_SCAN_NS_PER_PAGE] = { "pagemap_scan_ns_per_page", "ns" },
+};
+
+struct series {
+	double value[MAX_SAMPLES];
+	unsigned int count;
+};
+
+static struct {
+	uint64_t mib;
+	unsigned int rounds;
+	unsigned int samples;
+	double window;
+	bool variant[VARIANTS];
+	bool mapping[2];
+	const char *writer;
+} settings = {
+	.mib = 256,
+	.rounds = 3,
+	.samples = 2,
+	.window = 2,
+	.variant = { true, true, true, true },
+	.mapping = { true, true },
+};
+
+static struct series results[VARIANTS][METRICS];
+
+static pid_t ksmd;
+
+static struct {
+	pid_t pid;
+	bool writes;
+	uint64_t pages;
+	uint64_t mark; /* its writes when the last pass ended */
+	struct progress *progress;
+	char path[32];
+} writer;
+
+static unsigned int thrown_away;
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	interrupted = sig;
+}
+
+static void nap(double seconds)
+{
+	struct timespec t = { .tv_sec = seconds,
+			      .tv_nsec = (seconds - (time_t)seconds) * 1e9 };
+
+	nanosleep(&t, NULL);
+	if (interrupted)
+		fail(EXIT_FAILURE, "interrupted by signal %d", interrupted);
+}
+
+static void pin(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(pid, sizeof(set), &set))
+		fail(EXIT_FAILURE, "cannot bind process %d to CPU %d: %s", pid,
+		     cpu, strerror(errno));
+}
+
+/* --- /proc and /sys --- */
+
+static bool slurp(const char *path, char *buffer, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	size_t n;
+
+	if (!file)
+		return false;
+	n = fread(buffer, 1, size - 1, file);
+	fclose(file);
+	buffer[n] = '\0';
+	return n > 0;
+}
+
+static bool ksm_has(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), KSM "%s", name);
+	return access(path, F_OK) == 0;
+}
+
+static uint64_t ksm_read(const char *name)
+{
+	char path[128], text[64];
+
+	snprintf(path, sizeof(path), KSM "%s", name);
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	return strtoull(text, NULL, 10);
+}
+
+static bool ksm_put(const char *name, const char *text)
+{
+	char path[128];
+	bool done;
+	int fd;
+
+	snprintf(path, sizeof(path), KSM "%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return done;
+}
+
+static void ksm_write(const char *name, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	if (!ksm_put(name, text))
+		fail(EXIT_FAILURE, KSM "%s: cannot write %s: %s", name, text,
+		     strerror(errno));
+}
+
+static void ksm_write_if(const char *name, uint64_t value)
+{
+	if (ksm_has(name))
+		ksm_write(name, value);
+}
+
+/* Counters that a kernel has or has not; absent counts nothing. */
+static uint64_t ksm_count(const char *name)
+{
+	return ksm_has(name) ? ksm_read(name) : 0;
+}
+
+static pid_t find_ksmd(void)
+{
+	char path[300], name[32];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *proc = opendir("/proc");
+
+	while (proc && !found && (entry = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		if (!slurp(path, name, sizeof(name)) || strcmp(name, "ksmd\n"))
+			continue;
+		found = atoi(entry->d_name);
+	}
+	if (proc)
+		closedir(proc);
+	if (!found)
+		fail(EXIT_FAILURE,
+		     "no ksmd in /proc: boot a kernel with CONFIG_KSM");
+	return found;
+}
+
+static uint64_t ksmd_ns(void)
+{
+	char path[64], text[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", ksmd);
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE,
+		     "%s: %s (needs a kernel with CONFIG_SCHED_INFO)", path,
+		     strerror(errno));
+	return strtoull(text, NULL, 10);
+}
+
+static bool ksmd_asleep(void)
+{
+	char path[64], text[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", ksmd);
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	state = strrchr(text, ')');
+	return state && state[1] && state[2] == 'S';
+}
+
+static uint64_t rmap_item_bytes(void)
+{
+	char line[512];
+	uint64_t size;
+	FILE *file = fopen("/proc/slabinfo", "r");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "ksm_rmap_item %*u %*u %" SCNu64, &size) != 1)
+			continue;
+		fclose(file);
+		return size;
+	}
+	fail(EXIT_FAILURE,
+	     "no ksm_rmap_item in /proc/slabinfo: boot with slab_nomerge");
+}
+
+static uint64_t writer_rmap_items(void)
+{
+	char path[64], text[512], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/ksm_stat", writer.pid);
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	at = strstr(text, "ksm_rmap_items");
+	if (!at)
+		fail(EXIT_FAILURE, "%s: no ksm_rmap_items", path);
+	return strtoull(at + strlen("ksm_rmap_items"), NULL, 10);
+}
+
+/* --- leave everything as it was found --- */
+
+static struct {
+	const char *name;
+	char value[128];
+} knobs[] = {
+	/* In the order of putting them back: the advisor owns pages_to_scan. */
+	{ "dirty_scan", "" },	 { "smart_scan", "" },
+	{ "pages_to_scan", "" }, { "sleep_millisecs", "" },
+	{ "advisor_mode", "" },	 { "run", "" },
+};
+
+static cpu_set_t ksmd_cpus;
+
+static void save_settings(void)
+{
+	char path[128], text[128], *word;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
+		snprintf(path, sizeof(path), KSM "%s", knobs[i].name);
+		if (!slurp(path, text, sizeof(text)))
+			continue;
+		/* A choice reads "one [two]", the one in force in brackets. */
+		word = strchr(text, '[');
+		word = word ? word + 1 : text;
+		word[strcspn(word, "]\n")] = '\0';
+		strcpy(knobs[i].value, word);
+	}
+	sched_getaffinity(ksmd, sizeof(ksmd_cpus), &ksmd_cpus);
+}
+
+static void restore_settings(void)
+{
+	unsigned int i;
+
+	if (writer.pid > 0)
+		kill(writer.pid, SIGKILL);
+	if (*writer.path)
+		unlink(writer.path);
+	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
+		if (*knobs[i].value)
+			ksm_put(knobs[i].name, knobs[i].value);
+	sched_setaffinity(ksmd, sizeof(ksmd_cpus), &ksmd_cpus);
+}
+
+/* --- the writer --- */
+
+static void writer_check(void)
+{
+	int status;
+
+	if (waitpid(writer.pid, &status, WNOHANG) == writer.pid) {
+		writer.pid = 0;
+		fail(EXIT_FAILURE, "the writer ended early");
+	}
+}
+
+static void writer_start(bool huge, uint64_t mib, bool writes)
+{
+	double limit = seconds_now() + STUCK_SECONDS;
+	char size[24], cpu[8];
+	int fd;
+
+	strcpy(writer.path, "/tmp/ksm_dirty.XXXXXX");
+	fd = mkstemp(writer.path);
+	if (fd < 0 || ftruncate(fd, sizeof(*writer.progress)))
+		fail(EXIT_FAILURE, "%s: %s", writer.path, strerror(errno));
+	writer.progress = mmap(NULL, sizeof(*writer.progress), PROT_READ,
+			       MAP_SHARED, fd, 0);
+	if (writer.progress == MAP_FAILED)
+		fail(EXIT_FAILURE, "%s: %s", writer.path, strerror(errno));
+	close(fd);
+
+	snprintf(size, sizeof(size), "%" PRIu64, mib);
+	snprintf(cpu, sizeof(cpu), "%d", WRITER_CPU);
+	writer.writes = writes;
+	writer.pages = mib * MIB / PAGE_BYTES;
+	fflush(NULL);
+	writer.pid = fork();
+	if (writer.pid < 0)
+		fail(EXIT_FAILURE, "fork: %s", strerror(errno));
+	if (!writer.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fd = open("/dev/null", O_WRONLY);
+		dup2(fd, STDOUT_FILENO);
+		execl(settings.writer, "volatile", "--size", size, "--mapping",
+		      huge ? "thp" : "4k", "--cpu", cpu, "--progress",
+		      writer.path, writes ? NULL : "--sweeps", "0", NULL);
+		fprintf(stderr, "measure: cannot run %s: %s\n", settings.writer,
+			strerror(errno));
+		_exit(127);
+	}
+	while (!writer.progress->ready ||
+	       (writes && !writer.progress->sweeps)) {
+		writer_check();
+		if (seconds_now() > limit)
+			fail(EXIT_FAILURE, "the writer got nowhere in %d s",
+			     STUCK_SECONDS);
+		nap(0.01);
+	}
+	writer.mark = writer.progress->writes;
+}
+
+/* Ends the writer, which then checks that its mapping is still as asked. */
+static void writer_stop(void)
+{
+	pid_t pid = writer.pid;
+	int status;
+
+	kill(pid, SIGTERM);
+	if (waitpid(pid, &status, 0) != pid || status)
+		fail(EXIT_FAILURE, "the writer failed, see above");
+	writer.pid = 0;
+	munmap(writer.progress, sizeof(*writer.progress));
+	unlink(writer.path);
+	*writer.path = '\0';
+}
+
+/* Until everything has been rewritten since the last pass. */
+static void wait_for_writer(void)
+{
+	uint64_t goal =
+		writer.mark + writer.progress->per_sweep + PROGRESS_EVERY;
+	double limit = seconds_now() + STUCK_SECONDS;
+
+	while (writer.writes && writer.progress->writes < goal) {
+		writer_check();
+		if (seconds_now() > limit)
+			fail(EXIT_FAILURE,
+			     "the writer made no sweep in %d s: use less --size",
+			     STUCK_SECONDS);
+		nap(0.001);
+	}
+}
+
+/* --- ksmd --- */
+
+static void ksmd_wake(void)
+{
+	static unsigned int turn;
+
+	ksm_write("sleep_millisecs", STEP_SLEEP_MS + (++turn & 1));
+}
+
+static void ksmd_settle(void)
+{
+	double limit = seconds_now() + STUCK_SECONDS;
+
+	while (!ksmd_asleep()) {
+		if (seconds_now() > limit)
+			fail(EXIT_FAILURE,
+			     "ksmd did not go to sleep in %d s; its pass is stuck",
+			     STUCK_SECONDS);
+		nap(0.001);
+	}
+}
+
+/* From any state into @v, asleep before its next pass. */
+static void ksmd_setup(const struct variant_info *v)
+{
+	ksm_write("sleep_millisecs", STEP_SLEEP_MS);
+	ksm_write("run", 0);
+	ksmd_wake();
+	ksmd_settle();
+	ksm_write_if("smart_scan", v->smart_scan);
+	ksm_write_if("dirty_scan", v->dirty_scan);
+	ksm_write("run", v->run);
+	ksmd_settle();
+	writer.mark = writer.progress->writes;
+}
+
+/**
+ * ksmd_pass() - one pass of ksmd over memory that was rewritten since the last
+ * @ns: the CPU time it took
+ *
+ * Returns false if ksmd made more than one pass meanwhile: not what was asked
+ * for, and to be thrown away.
+ */
+static bool ksmd_pass(uint64_t *ns)
+{
+	uint64_t scans, ran;
+	double limit = seconds_now() + STUCK_SECONDS;
+
+	wait_for_writer();
+	scans = ksm_read("full_scans");
+	ran = ksmd_ns();
+	do {
+		/* A pass may take more than one batch. */
+		ksmd_wake();
+		ksmd_settle();
+		if (seconds_now() > limit)
+			fail(EXIT_FAILURE,
+			     "ksmd finished no pass in %d s: use less --size",
+			     STUCK_SECONDS);
+	} while (ksm_read("full_scans") == scans);
+	*ns = ksmd_ns() - ran;
+	writer.mark = writer.progress->writes;
+	return ksm_read("full_scans") == scans + 1;
+}
+
+/* --- samples --- */
+
+static void add(enum variant v, enum metric m, double value)
+{
+	struct series *s = &results[v][m];
+
+	if (s->count == MAX_SAMPLES)
+		fail(EXIT_FAILURE, "more than %d samples: use less --rounds",
+		     MAX_SAMPLES);
+	s->value[s->count++] = value;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(struct series *s)
+{
+	if (!s->count)
+		return NAN;
+	qsort(s->value, s->count, sizeof(*s->value), ascending);
+	return (s->value[(s->count - 1) / 2] + s->value[s->count / 2]) / 2;
+}
+
+/* (largest - smallest) / median, in percent. */
+static double spread(struct series *s)
+{
+	double middle = median(s);
+
+	if (!middle)
+		return 0;
+	return 100 * (s->value[s->count - 1] - s->value[0]) / middle;
+}
+
+/* One sample: the mean over a whole cycle of the variant. */
+static void sample_cost(enum variant v)
+{
+	unsigned int passes = 0, tries = 0;
+	uint64_t total = 0, ns, scanned, skipped;
+	double visits;
+
+	scanned = ksm_count("pages_scanned");
+	skipped = v == SMART ? ksm_count("pages_skipped") :
+		  v == DIRTY ? ksm_count("pages_dirty") :
+			       0;
+	while (passes < variants[v].cycle) {
+		if (++tries > 2 * variants[v].cycle + 4)
+			fail(EXIT_FAILURE,
+			     "ksmd runs passes nobody asked for; is anything else setting up KSM?");
+		if (!ksmd_pass(&ns)) {
+			thrown_away++;
+			continue;
+		}
+		total += ns;
+		passes++;
+	}
+	visits = (double)tries * writer.pages;
+	scanned = ksm_count("pages_scanned") - scanned;
+	skipped = v == SMART ? ksm_count("pages_skipped") - skipped :
+		  v == DIRTY ? ksm_count("pages_dirty") - skipped :
+			       0;
+	if (v != DIRTY && ksm_has("pages_scanned") &&
+	    scanned + skipped < 0.99 * visits)
+		fail(EXIT_FAILURE,
+		     "ksmd looked at %.0f pages in %u passes over %" PRIu64
+		     ": not a measurement of these pages",
+		     (double)scanned + skipped, tries, writer.pages);
+	add(v, KSMD_NS_PER_PAGE, (double)total / passes / writer.pages);
+	if (writer.writes)
+		add(v, SKIPPED_PERCENT, 100 * skipped / visits);
+}
+
+static uint64_t wait_for_scan(uint64_t scans)
+{
+	double limit = seconds_now() + STUCK_SECONDS;
+	uint64_t now;
+
+	while ((now = ksm_read("full_scans")) == scans) {
+		writer_check();
+		if (seconds_now() > limit)
+			fail(EXIT_FAILURE, "ksmd finished no pass in %d s",
+			     STUCK_SECONDS);
+		nap(0.001);
+	}
+	return now;
+}
+
+/*
+ * Words per second that the writer rewrites.
+ *
+ * An emulated TLB changes its size when it is flushed, and only then, by how
+ * much of it was in use: disturbed often, a writer gets a small one and keeps
+ * it, ten times slower. So disturb it now and then, the same in every variant,
+ * and then not at all.
+ */
+static double writer_speed(void)
+{
+	uint64_t writes;
+	unsigned int i;
+	double time;
+
+	for (i = 0; i < 15; i++)
+		nap(0.02);
+	time = seconds_now();
+	writes = writer.progress->writes;
+	nap(settings.window);
+	writes = writer.progress->writes - writes;
+	return writes / (seconds_now() - time);
+}
+
+/* ksmd without sleep, from the end of one pass to the end of another. */
+static void sample_saturated(enum variant v)
+{
+	uint64_t scans;
+	double time;
+
+	ksm_write("sleep_millisecs", 0);
+	scans = wait_for_scan(ksm_read("full_scans"));
+	time = seconds_now();
+	if (writer.writes)
+		add(v, WRITER_SWEEPS_PER_S,
+		    writer_speed() / writer.progress->per_sweep);
+	else
+		nap(settings.window);
+	scans = wait_for_scan(ksm_read("full_scans")) - scans;
+	add(v, FULL_SCANS_PER_S, scans / (seconds_now() - time));
+}
+
+/* The writer's speed beside a ksmd that makes a pass now and then. */
+static void sample_writer(enum variant v)
+{
+	ksm_write("sleep_millisecs", PACED_SLEEP_MS);
+	add(v, WRITER_PAGES_PER_S,
+	    writer_speed() / writer.progress->per_sweep * writer.pages);
+}
+
+#ifndef PAGEMAP_SCAN
+struct page_region {
+	uint64_t start, end, categories;
+};
+
+struct pm_scan_arg {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	uint64_t category_inverted, category_mask, category_anyof_mask;
+	uint64_t return_mask;
+};
+
+#define PAGEMAP_SCAN _IOWR('f', 16, struct pm_scan_arg)
+#define PAGE_IS_WRITTEN (1 << 1)
+#endif
+
+/* What the kernel's own fastest walk over the memory takes, on ksmd's CPU. */
+static void sample_pagemap_scan(void)
+{
+	struct page_region regions[64];
+	struct pm_scan_arg arg;
+	struct timespec from, to;
+	char path[64];
+	int fd, i, n;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", writer.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	pin(0, KSMD_CPU);
+	for (i = 0; i < 12; i++) {
+		arg = (struct pm_scan_arg){
+			.size = sizeof(arg),
+			.start = writer.progress->start,
+			.end = writer.progress->start + writer.progress->bytes,
+			.vec = (uintptr_t)regions,
+			.vec_len = sizeof(regions) / sizeof(*regions),
+			.category_mask = PAGE_IS_WRITTEN,
+			.return_mask = PAGE_IS_WRITTEN,
+		};
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+		n = ioctl(fd, PAGEMAP_SCAN, &arg);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+		if (n < 0)
+			fail(EXIT_FAILURE,
+			     "PAGEMAP_SCAN: %s (needs Linux 6.7 or later)",
+			     strerror(errno));
+		if (arg.walk_end != arg.end)
+			fail(EXIT_FAILURE,
+			     "PAGEMAP_SCAN stopped before the end");
+		/* The first two warm up. */
+		if (i >= 2)
+			add(OFF, PAGEMAP_SCAN_NS_PER_PAGE,
+			    ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec -
+			     from.tv_nsec) /
+				    writer.pages);
+	}
+	pin(0, WRITER_CPU);
+	close(fd);
+}
+
+/* --- workloads --- */
+
+static unsigned int step, steps;
+
+static void say(const char *workload, bool huge, unsigned int round,
+		enum variant v)
+{
+	struct series *s = &results[v][KSMD_NS_PER_PAGE];
+
+	fprintf(stderr, "# [%u/%u] %s %s round %u/%u %s", ++step, steps,
+		workload, huge ? "thp" : "4k", round + 1, settings.rounds,
+		variants[v].name);
+	if (s->count)
+		fprintf(stderr, ": ksmd %.1f ns per page",
+			s->value[s->count - 1]);
+	if (results[v][FULL_SCANS_PER_S].count)
+		fprintf(stderr, ", %.1f passes/s at full speed",
+			results[v][FULL_SCANS_PER_S]
+				.value[results[v][FULL_SCANS_PER_S].count - 1]);
+	fputc('\n', stderr);
+}
+
+static void report(const char *workload, bool huge, enum variant v,
+		   enum metric m, const char *suffix)
+{
+	struct series *s = &results[v][m];
+
+	if (!s->count)
+		return;
+	printf("%s,host,%s,%s,%s%s,%.6g,%s,%.3g\n", workload,
+	       huge ? "thp" : "4k", variants[v].name, metrics[m].name, suffix,
+	       median(s), metrics[m].unit, spread(s));
+	fflush(stdout);
+}
+
+static void measure_variant(enum variant v, bool full)
+{
+	const struct variant_info *info = &variants[v];
+	unsigned int i;
+	uint64_t ns;
+
+	ksmd_setup(info);
+	if (info->run) {
+		for (i = 0; i < info->warm_up; i++)
+			ksmd_pass(&ns);
+		for (i = 0; i < settings.samples; i++)
+			sample_cost(v);
+		add(v, RMAP_BYTES_PER_PAGE,
+		    (double)writer_rmap_items() * rmap_item_bytes() /
+			    writer.pages);
+		if (full)
+			sample_saturated(v);
+	} else if (full) {
+		sample_pagemap_scan();
+	}
+	if (full && writer.writes)
+		sample_writer(v);
+}
+
+static void percent_of_off(enum variant v)
+{
+	struct series *off = &results[OFF][WRITER_PAGES_PER_S];
+	struct series *on = &results[v][WRITER_PAGES_PER_S];
+	unsigned int i;
+
+	/* Both still in the order of the rounds. */
+	for (i = 0; i < off->count && i < on->count; i++)
+		add(v, WRITER_PERCENT_OF_OFF,
+		    100 * on->value[i] / off->value[i]);
+}
+
+static void compare(const char *workload, uint64_t mib, bool writes, bool huge)
+{
+	unsigned int round, v, m;
+	uint64_t shared;
+
+	memset(results, 0, sizeof(results));
+	writer_start(huge, mib, writes);
+	shared = ksm_read("pages_shared");
+	for (round = 0; round < settings.rounds; round++) {
+		for (v = 0; v < VARIANTS; v++) {
+			if (!settings.variant[v])
+				continue;
+			measure_variant(v, true);
+			say(workload, huge, round, v);
+		}
+	}
+	if (ksm_read("pages_shared") > shared)
+		fail(EXIT_FAILURE,
+		     "%" PRIu64
+		     " pages merged where none are alike: not a measurement",
+		     ksm_read("pages_shared") - shared);
+	for (v = STOCK; writes && v < VARIANTS; v++)
+		percent_of_off(v);
+	for (m = 0; m < METRICS; m++)
+		for (v = 0; v < VARIANTS; v++)
+			report(workload, huge, v, m, "");
+	writer_stop();
+}
+
+static const unsigned int scale_mib[] = { 512, 2048 };
+
+/* Does the cost of a page grow with the number of pages? */
+static void scale(bool huge)
+{
+	unsigned int i, round;
+	char suffix[24];
+
+	for (i = 0; i < sizeof(scale_mib) / sizeof(*scale_mib); i++) {
+		memset(results, 0, sizeof(results));
+		writer_start(huge, scale_mib[i], true);
+		for (round = 0; round < settings.rounds; round++) {
+			measure_variant(DIRTY, false);
+			say("scale", huge, round, DIRTY);
+		}
+		snprintf(suffix, sizeof(suffix), "_%u_mib", scale_mib[i]);
+		report("scale", huge, DIRTY, KSMD_NS_PER_PAGE, suffix);
+		writer_stop();
+	}
+}
+
+#define WORKLOADS 3
+
+static const char *const workloads[WORKLOADS] = { "volatile", "static",
+						  "scale" };
+
+static void run_workload(const char *name)
+{
+	unsigned int huge;
+
+	for (huge = 0; huge < 2; huge++) {
+		if (!settings.mapping[huge])
+			continue;
+		if (!strcmp(name, "scale"))
+			scale(huge);
+		else if (!strcmp(name, "static"))
+			/* A pass over it can take ten times as long. */
+			compare(name, settings.mib / 4, false, huge);
+		else
+			compare(name, settings.mib, true, huge);
+	}
+}
+
+static unsigned int steps_of(const char *name)
+{
+	unsigned int count = 0, v;
+
+	for (v = 0; v < VARIANTS; v++)
+		count += settings.variant[v];
+	if (!strcmp(name, "scale"))
+		count = sizeof(scale_mib) / sizeof(*scale_mib);
+	return count * settings.rounds *
+	       (settings.mapping[0] + settings.mapping[1]);
+}
+
+/* --- options --- */
+
+static void help(void)
+{
+	puts("usage: measure [OPTION]... WORKLOAD...\n"
+	     "Measures what KSM costs for memory that KSM cannot merge. Needs root and two\n"
+	     "CPUs; changes KSM's settings and puts them back. Results go to stdout as lines\n"
+	     "  workload,where,mapping,variant,metric,value,unit,spread\n"
+	     "(value: median; spread: largest minus smallest, in percent of it), progress\n"
+	     "and errors to stderr.\n"
+	     "\n"
+	     "  volatile            memory rewritten in a loop\n"
+	     "  static              memory that does not change, a quarter of --size\n"
+	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
+	     "\n"
+	     "  --size MIB          memory scanned, MiB, a multiple of 8 (default 256; not for\n"
+	     "                      scale)\n"
+	     "  --mappings LIST     of 4k,thp (default both)\n"
+	     "  --variants LIST     of off,stock,smart,dirty (default all)\n"
+	     "  --rounds N          times that all variants take turns (default 3)\n"
+	     "  --samples N         samples of ksmd's cost per round (default 2)\n"
+	     "  --window MS         milliseconds for each rate (default 2000)\n"
+	     "  --writer PATH       the volatile program (default: beside this one)\n"
+	     "  --help              show this\n"
+	     "\n"
+	     "Exit status: 0 measured, 1 failed, 2 bad usage.");
+}
+
+static void choose(const char *option, char *list, bool *chosen,
+		   const char *const names[], unsigned int count)
+{
+	unsigned int i;
+	char *word;
+
+	memset(chosen, 0, count * sizeof(*chosen));
+	for (word = strtok(list, ","); word; word = strtok(NULL, ",")) {
+		for (i = 0; i < count && strcmp(word, names[i]); i++)
+			;
+		if (i == count)
+			fail(EXIT_USAGE, "--%s: '%s' is unknown; see --help",
+			     option, word);
+		chosen[i] = true;
+	}
+}
+
+/* Returns the index in @argv of the first workload. */
+static int parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' },
+		{ "mappings", required_argument, NULL, 'm' },
+		{ "variants", required_argument, NULL, 'v' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "samples", required_argument, NULL, 'n' },
+		{ "window", required_argument, NULL, 't' },
+		{ "writer", required_argument, NULL, 'w' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	static const char *const mappings[] = { "4k", "thp" };
+	const char *names[VARIANTS];
+	unsigned int v, w;
+	int c, i;
+
+	for (v = 0; v < VARIANTS; v++)
+		names[v] = variants[v].name;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			settings.mib = number("size", optarg, 8, 1 << 24);
+			if (settings.mib % 8)
+				fail(EXIT_USAGE,
+				     "--size: %s is not a multiple of 8",
+				     optarg);
+			break;
+		case 'm':
+			choose("mappings", optarg, settings.mapping, mappings,
+			       2);
+			break;
+		case 'v':
+			choose("variants", optarg, settings.variant, names,
+			       VARIANTS);
+			break;
+		case 'r':
+			settings.rounds = number("rounds", optarg, 1, 10);
+			break;
+		case 'n':
+			settings.samples = number("samples", optarg, 1, 10);
+			break;
+		case 't':
+			settings.window =
+				number("window", optarg, 10, 600000) / 1000.0;
+			break;
+		case 'w':
+			settings.writer = optarg;
+			break;
+		case 'h':
+			help();
+			exit(EXIT_SUCCESS);
+		default:
+			exit(EXIT_USAGE);
+		}
+	}
+	if (optind == argc)
+		fail(EXIT_USAGE, "no workload given; see --help");
+	for (i = optind; i < argc; i++) {
+		for (w = 0; w < WORKLOADS && strcmp(argv[i], workloads[w]); w++)
+			;
+		if (w == WORKLOADS)
+			fail(EXIT_USAGE, "unknown workload '%s'; see --help",
+			     argv[i]);
+	}
+	return optind;
+}
+
+static void set_up(void)
+{
+	struct sched_param priority = { .sched_priority = 1 };
+	struct sigaction action = { .sa_handler = on_signal };
+	static char beside[4096];
+	ssize_t n;
+
+	if (!settings.writer) {
+		n = readlink("/proc/self/exe", beside, sizeof(beside) - 10);
+		beside[n < 0 ? 0 : n] = '\0';
+		dirname(beside);
+		settings.writer = strcat(beside, "/volatile");
+	}
+	if (access(settings.writer, X_OK))
+		fail(EXIT_FAILURE,
+		     "%s: %s; name the volatile program by --writer",
+		     settings.writer, strerror(errno));
+	if (geteuid())
+		fail(EXIT_FAILURE, "not root: KSM's settings need it");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		fail(EXIT_FAILURE,
+		     "one CPU: the writer and ksmd need one each");
+	if (!ksm_has("run"))
+		fail(EXIT_FAILURE, KSM ": %s: boot a kernel with CONFIG_KSM",
+		     strerror(errno));
+	if (settings.variant[SMART] && !ksm_has("smart_scan"))
+		fail(EXIT_FAILURE, KSM
+		     "smart_scan is missing: leave smart out of --variants on this kernel");
+	if (settings.variant[DIRTY] && !ksm_has("dirty_scan"))
+		fail(EXIT_FAILURE, KSM
+		     "dirty_scan is missing: load ksm_dirty, or leave dirty out of --variants");
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	ksmd = find_ksmd();
+	save_settings();
+	atexit(restore_settings);
+
+	/* Wakes at once beside a busy writer; the writer does not inherit it. */
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
+		fail(EXIT_FAILURE, "cannot become a real-time process: %s",
+		     strerror(errno));
+	pin(ksmd, KSMD_CPU);
+	pin(0, WRITER_CPU);
+	if (ksm_has("advisor_mode") && !ksm_put("advisor_mode", "none"))
+		fail(EXIT_FAILURE, KSM "advisor_mode: %s", strerror(errno));
+	ksm_write("pages_to_scan", UINT32_MAX);
+}
+
+int main(int argc, char **argv)
+{
+	int first = parse(argc, argv), i;
+
+	for (i = first; i < argc; i++)
+		steps += steps_of(argv[i]);
+	set_up();
+	for (i = first; i < argc; i++)
+		run_workload(argv[i]);
+	if (thrown_away)
+		fprintf(stderr, "# %u passes thrown away\n", thrown_away);
+	return EXIT_SUCCESS;
+}

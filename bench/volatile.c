@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * volatile: mergeable memory that is rewritten in a loop.
+ *
+ * Every page is different from every other, so KSM can merge none of them; one
+ * long word per stride is rewritten in address order, so KSM finds every page
+ * changed. Allocates after exec: no other process shares a page of it.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+struct settings {
+	uint64_t bytes;
+	uint64_t stride;
+	uint64_t rate;
+	uint64_t seconds;
+	uint64_t sweeps;
+	bool sweeps_limited;
+	bool huge;
+	int cpu;
+	const char *progress;
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+static void help(void)
+{
+	puts("usage: volatile [OPTION]...\n"
+	     "Rewrites mergeable memory of all-different pages in a loop.\n"
+	     "\n"
+	     "  --size MIB        memory to use, MiB, even (default 256)\n"
+	     "  --mapping 4k|thp  regular or huge pages (default 4k); fails when the\n"
+	     "                    kernel maps the memory in any other way\n"
+	     "  --stride BYTES    one long word is rewritten every BYTES, a multiple of 8\n"
+	     "                    (default 4096: one per page)\n"
+	     "  --rate N          sweeps over the memory per second, 0 = as fast as\n"
+	     "                    possible (default 0)\n"
+	     "  --seconds N       stop after N seconds, 0 = at SIGINT or SIGTERM (default 0)\n"
+	     "  --sweeps N        rewrite nothing after N sweeps; 0 leaves the memory as it\n"
+	     "                    was filled (default: no limit)\n"
+	     "  --cpu N           run on CPU N only\n"
+	     "  --progress PATH   publish the progress in this file (struct progress)\n"
+	     "  --help            show this\n"
+	     "\n"
+	     "Prints the sweeps made, the seconds they took and the pages rewritten per\n"
+	     "second.\n"
+	     "Exit status: 0 done, 1 failed, 2 bad usage.");
+}
+
+static void parse(int argc, char **argv, struct settings *s)
+{
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' },
+		{ "mapping", required_argument, NULL, 'm' },
+		{ "stride", required_argument, NULL, 'd' },
+		{ "rate", required_argument, NULL, 'r' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "sweeps", required_argument, NULL, 'n' },
+		{ "cpu", required_argument, NULL, 'c' },
+		{ "progress", required_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			s->bytes = number("size", optarg, 2, 1 << 24) * MIB;
+			if (s->bytes % HUGE_BYTES)
+				fail(EXIT_USAGE,
+				     "--size: %s MiB is not a whole number of 2 MiB pages",
+				     optarg);
+			break;
+		case 'm':
+			if (strcmp(optarg, "4k") && strcmp(optarg, "thp"))
+				fail(EXIT_USAGE,
+				     "--mapping: '%s' is neither 4k nor thp",
+				     optarg);
+			s->huge = !strcmp(optarg, "thp");
+			break;
+		case 'd':
+			s->stride = number("stride", optarg, sizeof(long),
+					   1UL << 40);
+			if (s->stride % sizeof(long))
+				fail(EXIT_USAGE,
+				     "--stride: %s is not a multiple of %zu",
+				     optarg, sizeof(long));
+			break;
+		case 'r':
+			s->rate = number("rate", optarg, 0, 1000000);
+			break;
+		case 't':
+			s->seconds = number("seconds", optarg, 0, 1 << 30);
+			break;
+		case 'n':
+			s->sweeps = number("sweeps", optarg, 0, UINT64_MAX);
+			s->sweeps_limited = true;
+			break;
+		case 'c':
+			s->cpu = number("cpu", optarg, 0, CPU_SETSIZE - 1);
+			break;
+		case 'p':
+			s->progress = optarg;
+			break;
+		case 'h':
+			help();
+			exit(EXIT_SUCCESS);
+		default:
+			exit(EXIT_USAGE);
+		}
+	}
+	if (optind < argc)
+		fail(EXIT_USAGE, "unexpected argument '%s'; see --help",
+		     argv[optind]);
+}
+
+static struct progress *publish(const char *path)
+{
+	static struct progress unpublished;
+	struct progress *progress;
+	int fd;
+
+	if (!path)
+		return &unpublished;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+			MAP_SHARED, fd, 0);
+	if (progress == MAP_FAILED)
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	close(fd);
+	memset(progress, 0, sizeof(*progress));
+	return progress;
+}
+
+/* Fills every page with numbers no other page, nor process, has. */
+static void fill(char *memory, uint64_t bytes)
+{
+	uint64_t *word = (uint64_t *)memory;
+	uint64_t pages = bytes / PAGE_BYTES, page, i, x;
+
+	for (page = 0; page < pages; page++) {
+		x = (uint64_t)getpid() << 32 | page;
+		*word++ = x;
+		for (i = 1; i < PAGE_BYTES / sizeof(*word); i++) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			*word++ = x;
+		}
+	}
+}
+
+static char *allocate(const struct settings *s)
+{
+	uint64_t length = s->bytes + 2 * HUGE_BYTES;
+	char *start, *memory;
+
+	start = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	if (start == MAP_FAILED)
+		fail(EXIT_FAILURE, "cannot map %" PRIu64 " MiB: %s",
+		     s->bytes / MIB, strerror(errno));
+	/* A guard on either side: the kernel must not extend this mapping. */
+	memory = (char *)(((uintptr_t)start + HUGE_BYTES) & ~(HUGE_BYTES - 1));
+	if (mprotect(memory, s->bytes, PROT_READ | PROT_WRITE))
+		fail(EXIT_FAILURE, "cannot use %" PRIu64 " MiB: %s",
+		     s->bytes / MIB, strerror(errno));
+	if (madvise(memory, s->bytes,
+		    s->huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
+		fail(EXIT_FAILURE, "%s: %s (kernel without huge pages?)",
+		     s->huge ? "MADV_HUGEPAGE" : "MADV_NOHUGEPAGE",
+		     strerror(errno));
+	fill(memory, s->bytes);
+	if (madvise(memory, s->bytes, MADV_MERGEABLE))
+		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
+		     strerror(errno));
+	return memory;
+}
+
+static void check_mapping(const struct settings *s, char *memory)
+{
+	uint64_t want = s->huge ? s->bytes : 0;
+	uint64_t got = huge_bytes("self", (uintptr_t)memory,
+				  (uintptr_t)memory + s->bytes);
+
+	if (got != want)
+		fail(EXIT_FAILURE,
+		     "%" PRIu64 " of %" PRIu64
+		     " MiB are in huge pages where --mapping %s wants %" PRIu64
+		     "; free memory or choose another --size",
+		     got / MIB, s->bytes / MIB, s->huge ? "thp" : "4k",
+		     want / MIB);
+}
+
+/* Sleeps until @when (seconds_now()'s clock) or a signal. */
+static void sleep_until(double when)
+{
+	struct timespec t = { .tv_sec = when,
+			      .tv_nsec = (when - (time_t)when) * 1e9 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+/* Rewrites the memory once; returns early when told to stop. */
+static uint64_t sweep(const struct settings *s, char *memory, uint64_t writes,
+		      struct progress *progress)
+{
+	char *end = memory + s->bytes, *at;
+
+	for (at = memory; at < end; at += s->stride) {
+		*(volatile uint64_t *)at = ++writes;
+		if (writes % PROGRESS_EVERY == 0) {
+			progress->writes = writes;
+			if (stop)
+				break;
+		}
+	}
+	progress->writes = writes;
+	return writes;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings s = {
+		.bytes = 256 * MIB,
+		.stride = PAGE_BYTES,
+		.cpu = -1,
+	};
+	struct sigaction action = { .sa_handler = on_signal };
+	double start, busy = 0, end = 0;
+	struct progress *progress;
+	uint64_t writes = 0, sweeps = 0, pages;
+	char *memory;
+
+	parse(argc, argv, &s);
+	if (s.stride > s.bytes)
+		fail(EXIT_USAGE, "--stride is larger than --size");
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (s.cpu >= 0) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET(s.cpu, &set);
+		if (sched_setaffinity(0, sizeof(set), &set))
+			fail(EXIT_FAILURE, "--cpu %d: %s", s.cpu,
+			     strerror(errno));
+	}
+	progress = publish(s.progress);
+	memory = allocate(&s);
+	check_mapping(&s, memory);
+	progress->start = (uintptr_t)memory;
+	progress->bytes = s.bytes;
+	progress->per_sweep = (s.bytes + s.stride - 1) / s.stride;
+	progress->ready = 1;
+
+	start = seconds_now();
+	if (s.seconds)
+		end = start + s.seconds;
+	while (!stop && (!end || seconds_now() < end)) {
+		if (s.sweeps_limited && sweeps == s.sweeps) {
+			/* Short naps: a signal may come just before one. */
+			sleep_until(seconds_now() + 0.05);
+			continue;
+		}
+		writes = sweep(&s, memory, writes, progress);
+		if (stop)
+			break;
+		progress->sweeps = ++sweeps;
+		busy = seconds_now() - start;
+		if (s.rate)
+			sleep_until(start + (double)sweeps / s.rate);
+	}
+	check_mapping(&s, memory);
+	pages = s.stride > PAGE_BYTES ? progress->per_sweep :
+					s.bytes / PAGE_BYTES;
+	printf("volatile: %" PRIu64 " sweeps in %.3f s, %.0f pages/s\n", sweeps,
+	       busy, busy ? sweeps * pages / busy : 0);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Runs the kernel's own KSM selftests, in the VM, in the directory they are in,
+# and prints a line for each answer: its name, a colon, and the answer.
+# selftests/run compares those of two kernels.
+
+cd "${0%/*}" || exit 1
+
+for mode in "-M -p 10" -U "-Z -p 10 -z 0" "-Z -p 10 -z 1" "-N -m 1" "-N -m 0" \
+	"-P -s 20" "-H -s 20" "-D -s 20" -C; do
+	# shellcheck disable=SC2086 # the mode is several arguments
+	./ksm_tests $mode >/tmp/out 2>&1
+	echo "ksm_tests $mode: $?"
+	sed 's/^/# /' /tmp/out
+done
+./ksm_functional_tests >/tmp/out 2>&1
+echo "ksm_functional_tests: $?"
+sed -n 's/^\(not ok\|ok\) \([0-9]*\) \(# SKIP\)* *\(.*\)/ksm_functional_tests \2 \4: \1 \3/p' /tmp/out
+grep '^#' /tmp/out
