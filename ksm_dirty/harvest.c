@@ -71,7 +71,7 @@ static void clear_notice(struct mm_struct *mm)
 /* The one thing that must happen before a set dirty bit is cleared. */
 static void folio_take_dirty(struct folio *folio)
 {
-	if (!folio_test_dirty(folio))
+	if (unlikely(!folio_test_dirty(folio)))
 		folio_mark_dirty(folio);
 }
 
@@ -110,7 +110,7 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 		spin_unlock(ptl);
 		return false;
 	}
-	if (ksm_dirty_pmd_eligible(pmd)) {
+	if (ksm_dirty_pmd_eligible(pmd) && !ksm_dirty_pmd_shstk(pmd)) {
 		folio = page_folio(pmd_page(pmd));
 		present = folio_eligible(folio);
 	}
@@ -146,24 +146,24 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 			 unsigned long start, unsigned long end)
 {
+	unsigned int i, left = (end - start) >> PAGE_SHIFT;
 	struct mm_struct *mm = vma->vm_mm;
-	unsigned long addr = start;
 	bool noticed = false;
 	pte_t *first, *ptep;
 	spinlock_t *ptl;	/* the lock of the page table */
-	unsigned int i;
 
 	window_init(mm, start, end);
 	first = pte_offset_map_lock(mm, pmdp, start, &ptl);
 	if (!first)
 		return;
 
+	/* A word of the bitmaps at a time: this loop is what a pass costs */
 	ptep = first;
-	for (i = 0; addr < end; i++) {
-		unsigned long present = 0, dirty = 0, unknown = 0, bit;
+	for (i = 0; left; i++) {
+		unsigned int nr = min(left, BITS_PER_LONG);
+		unsigned long present = 0, dirty = 0, unknown = 0, bit = 1;
 
-		for (bit = 1; bit && addr < end;
-		     bit <<= 1, ptep++, addr += PAGE_SIZE) {
+		for (left -= nr; nr; nr--, bit <<= 1, ptep++) {
 			pte_t pte = ptep_get(ptep);
 			struct folio *folio;
 
@@ -173,17 +173,19 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 			if (!folio_eligible(folio))
 				continue;
 
-			present |= bit;
 			if (pte_dirty(pte)) {
-				if (!noticed)
+				if (unlikely(ksm_dirty_pte_shstk(pte)))
+					continue;
+				if (unlikely(!noticed))
 					clear_notice(mm);
 				noticed = true;
 				folio_take_dirty(folio);
 				ksm_dirty_pte_mkclean(ptep, pte);
 				dirty |= bit;
-			} else if (folio_maybe_dma_pinned(folio)) {
+			} else if (unlikely(folio_maybe_dma_pinned(folio))) {
 				unknown |= bit;
 			}
+			present |= bit;
 		}
 		window.present[i] = present;
 		window.range.dirty[i] = dirty;

@@ -19,15 +19,13 @@
  *
  * Not where nothing is mapped; nor where the entry is special: the zero pages
  * of KSM are, and there the dirty bit says that KSM mapped them
- * (is_ksm_zero_pte()); nor where it is a shadow stack's (dirty, not writable),
- * which the vma should have told already.
+ * (is_ksm_zero_pte()).
  *
  * Any context.
  */
 static inline bool ksm_dirty_pte_eligible(pte_t pte)
 {
-	return pte_present(pte) && !pte_special(pte) &&
-	       (pte_flags(pte) & (_PAGE_RW | _PAGE_DIRTY)) != _PAGE_DIRTY;
+	return pte_present(pte) && !pte_special(pte);
 }
 
 /**
@@ -38,8 +36,32 @@ static inline bool ksm_dirty_pte_eligible(pte_t pte)
  */
 static inline bool ksm_dirty_pmd_eligible(pmd_t pmd)
 {
-	return pmd_trans_huge(pmd) && pmd_present(pmd) &&
-	       (pmd_flags(pmd) & (_PAGE_RW | _PAGE_DIRTY)) != _PAGE_DIRTY;
+	return pmd_trans_huge(pmd) && pmd_present(pmd);
+}
+
+/**
+ * ksm_dirty_pte_shstk() - is a dirty entry that of a shadow stack?
+ * @pte: the entry
+ *
+ * Dirty by the hardware's bit and not writable is what makes it one; the vma
+ * should have told already.
+ *
+ * Any context.
+ */
+static inline bool ksm_dirty_pte_shstk(pte_t pte)
+{
+	return (pte_val(pte) & (_PAGE_RW | _PAGE_DIRTY)) == _PAGE_DIRTY;
+}
+
+/**
+ * ksm_dirty_pmd_shstk() - likewise, for the entry of a huge page
+ * @pmd: the entry
+ *
+ * Any context.
+ */
+static inline bool ksm_dirty_pmd_shstk(pmd_t pmd)
+{
+	return (pmd_val(pmd) & (_PAGE_RW | _PAGE_DIRTY)) == _PAGE_DIRTY;
 }
 
 /**

@@ -103,10 +103,22 @@ static void pte_eligible_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ksm_dirty_pte_eligible(pte_of(rw | _PAGE_DIRTY)));
 	KUNIT_EXPECT_TRUE(test, ksm_dirty_pte_eligible(pte_of(ro)));
 	KUNIT_EXPECT_TRUE(test, ksm_dirty_pte_eligible(pte_of(ro | _PAGE_SAVED_DIRTY)));
-	/* A shadow stack's entry, a zero page that KSM mapped, nothing */
-	KUNIT_EXPECT_FALSE(test, ksm_dirty_pte_eligible(pte_of(ro | _PAGE_DIRTY)));
+	/* A zero page that KSM mapped, nothing */
 	KUNIT_EXPECT_FALSE(test, ksm_dirty_pte_eligible(pte_mkdirty(pte_mkspecial(pte_of(ro)))));
 	KUNIT_EXPECT_FALSE(test, ksm_dirty_pte_eligible(pte_of(_PAGE_DIRTY)));
+}
+
+static void shstk_test(struct kunit *test)
+{
+	const pteval_t ro = _PAGE_PRESENT | _PAGE_USER | _PAGE_ACCESSED;
+
+	KUNIT_EXPECT_TRUE(test, ksm_dirty_pte_shstk(pte_of(ro | _PAGE_DIRTY)));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_pte_shstk(pte_of(ro | _PAGE_SAVED_DIRTY)));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_pte_shstk(pte_of(ro | _PAGE_RW | _PAGE_DIRTY)));
+	KUNIT_EXPECT_TRUE(test, ksm_dirty_pmd_shstk(native_make_pmd(ro | _PAGE_PSE |
+								    _PAGE_DIRTY)));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_pmd_shstk(native_make_pmd(ro | _PAGE_PSE |
+								     _PAGE_RW | _PAGE_DIRTY)));
 }
 
 static void pte_mkclean_test(struct kunit *test)
@@ -130,8 +142,7 @@ static void pmd_mkclean_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ksm_dirty_pmd_eligible(pmd));
 	ksm_dirty_pmd_mkclean(&pmd, native_make_pmd(keep));
 	KUNIT_EXPECT_EQ(test, pmd_val(pmd), keep);
-	KUNIT_EXPECT_FALSE(test, ksm_dirty_pmd_eligible(native_make_pmd((keep & ~_PAGE_RW) |
-									_PAGE_DIRTY)));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_pmd_eligible(native_make_pmd(keep & ~_PAGE_PSE)));
 }
 
 static struct kunit_case ksm_dirty_cases[] = {
@@ -141,6 +152,7 @@ static struct kunit_case ksm_dirty_cases[] = {
 	KUNIT_CASE(vma_test),
 	KUNIT_CASE(cost_test),
 	KUNIT_CASE(pte_eligible_test),
+	KUNIT_CASE(shstk_test),
 	KUNIT_CASE(pte_mkclean_test),
 	KUNIT_CASE(pmd_mkclean_test),
 	{}

@@ -3,7 +3,7 @@
  * Memory holds what was written while it is harvested without a pause and, from
  * several threads, forked, moved, protected, split, collapsed and unmapped.
  *
- * Seen to fail with: MUTATION_STORM
+ * Seen to fail with: harvest.c putting back an entry with a neighbour's frame.
  */
 #include "ksm_dirty_util.h"
 

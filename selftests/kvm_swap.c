@@ -86,6 +86,8 @@ static void test_race(bool tdp)
 	void *wrong;
 
 	memset(mem, 0, PAGES * PAGE);
+	pin_to_cpu(0);
+	ksmd_pin(0);
 	vmm_create(&vm, 0);
 	vmm_map(&vm, 0, VMM_GPA, mem, PAGES, 0);
 	pthread_create(&thread, NULL, sweep, &vm);
@@ -97,6 +99,8 @@ static void test_race(bool tdp)
 		madvise(chunk, CHUNK * PAGE, MADV_PAGEOUT);
 		if (pageouts % 3)
 			madvise(chunk, CHUNK * PAGE, MADV_WILLNEED);
+		/* Let the guest get somewhere */
+		usleep(2000);
 	}
 	vmm_control(&vm, 0)->stop = 1;
 	pthread_join(thread, &wrong);

@@ -3,7 +3,7 @@
  * For a kernel without kvm_patches/: ksm_dirty.ko does not load there, says what
  * is missing, and changes nothing.
  *
- * Seen to fail with: MUTATION_UNPATCHED
+ * Seen to fail with: a patched kernel under it.
  */
 #include "ksm_dirty_util.h"
 

@@ -3,7 +3,7 @@
  * A page that is written after MADV_FREE is kept by reclaim, though the dirty bit
  * that says so was harvested before.  One that is not may read as old or as zero.
  *
- * Seen to fail with: MUTATION_FREE
+ * Seen to fail with: harvest.c without folio_mark_dirty().
  */
 #include "ksm_dirty_util.h"
 

@@ -4,7 +4,7 @@
  * dirty (pagemap), userfaultfd write protection, asynchronous and by messages,
  * PAGEMAP_SCAN.
  *
- * Seen to fail with: MUTATION_SOFT
+ * Seen to fail with: pte.h clearing the soft-dirty bit as well (soft dirty test).
  */
 #include "ksm_dirty_util.h"
 

@@ -3,7 +3,8 @@
  * A pass costs what there is to scan, not what is mapped: a sparse mapping of up
  * to 32 TiB, and 20,000 vmas, cost ksmd about as much as with dirty_scan=0.
  *
- * Seen to fail with: MUTATION_SPARSE
+ * Seen to fail with: harvest.c leaving the cursor before the window that it found,
+ * behind a hole.
  */
 #include "ksm_dirty_util.h"
 

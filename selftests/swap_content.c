@@ -5,7 +5,7 @@
  *
  *  - Written, harvested, then reclaimed while a copy is in swap already: the
  *    folio has to be dirty, since its page table entry is not.
- *    Seen to fail with: MUTATION_SWAP_DIRTY
+ *    Seen to fail with: harvest.c without folio_mark_dirty().
  *  - Written through a TLB entry that is still cached as dirty when reclaim
  *    takes the page: reclaim has to flush first (kvm_patches/, pending flush).
  *    Seen to fail with: MUTATION_SWAP_FLUSH

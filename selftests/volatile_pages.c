@@ -4,7 +4,8 @@
  * counted as scanned; regular and huge pages.  The same with dirty_scan=0, to
  * see that this memory does cost all of it otherwise.
  *
- * Seen to fail with: MUTATION_VOLATILE
+ * Seen to fail with: harvest.c leaving the cursor before the window that it
+ * found (the mixed test).
  */
 #include "ksm_dirty_util.h"
 

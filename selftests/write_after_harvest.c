@@ -3,7 +3,7 @@
  * What is written after a harvest is what is read: to pages that were clean, that
  * have merged, that are shared with a child.
  *
- * Seen to fail with: MUTATION_WRITE
+ * Seen to fail with: harvest.c putting back an entry with a neighbour's frame.
  */
 #include "ksm_dirty_util.h"
 

@@ -4,7 +4,8 @@
  * bit set, which says that KSM mapped it and not that somebody wrote.  And a zero
  * page that is vouched for merges without a checksum.
  *
- * Seen to fail with: MUTATION_ZERO
+ * Seen to fail with: pte.h and harvest.c taking special entries, entries dirty but
+ * not writable, and pages that are not anonymous.
  */
 #include "ksm_dirty_util.h"
 

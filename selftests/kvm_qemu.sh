@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Two Linux guests under QEMU with KVM, in the machine that runs this: their
+# memory is offered to KSM (-machine mem-merge=on), half of what their programs
+# use is volatile, and the other half the same in both. TAP on stdout.
+#
+# Needs, beside it: bzImage, kvm_qemu_guest; and qemu-system-x86_64 with its
+# BIOS where QEMU looks for it.
+#
+# Seen to fail with: MUTATION_KVM_QEMU
+
+cd "${0%/*}" || exit 1
+ksm=/sys/kernel/mm/ksm
+guests="1 2"
+seconds=${KVM_QEMU_SECONDS:-12}	# of the guests' time, after they have booted
+boot_seconds=100
+failed=0
+results=0
+
+check()
+{
+	results=$((results + 1))
+	if [ "$1" -ne 0 ]; then
+		echo "ok $results $2"
+	else
+		echo "not ok $results $2"
+		failed=1
+	fi
+}
+
+bail()
+{
+	echo "Bail out! $*"
+	for i in $guests; do
+		[ ! -f "$i.log" ] || tail -n 15 "$i.log" | sed "s/^/# guest $i: /"
+	done
+	exit 1
+}
+
+get()
+{
+	cat "$ksm/$1"
+}
+
+# Waits until each guest's console has a line like $1; $2: seconds
+wait_for()
+{
+	left=$(($2 * 5))
+	for i in $guests; do
+		while ! grep -q "$1" "$i.log"; do
+			kill -0 "$(cat "$i.pid")" 2>/dev/null || grep -q "$1" "$i.log" ||
+				bail "guest $i ended before it said '$1'"
+			left=$((left - 1))
+			[ $left -gt 0 ] || bail "guest $i did not say '$1' in $2 s"
+			usleep 200000
+		done
+	done
+}
+
+echo "TAP version 13"
+echo "1..5"
+[ -c /dev/kvm ] || bail "no /dev/kvm: load KVM's modules"
+[ -f $ksm/dirty_scan ] || bail "no $ksm/dirty_scan: load ksm_dirty.ko"
+
+mkdir -p /tmp/guest/dev
+cp kvm_qemu_guest /tmp/guest/init
+mknod /tmp/guest/dev/console c 5 1
+(cd /tmp/guest && find . | cpio -o -H newc 2>/dev/null) >/tmp/guest.cpio
+
+echo 0 >$ksm/run
+echo none >$ksm/advisor_mode
+echo 0 >$ksm/smart_scan
+for i in $guests; do
+	qemu-system-x86_64 -accel kvm -cpu host,la57=off -M pc,mem-merge=on \
+		-m 128 -nodefaults -no-user-config -display none -no-reboot \
+		-kernel bzImage -initrd /tmp/guest.cpio \
+		-append "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check SECONDS=$seconds" \
+		-serial file:"$i.log" >"$i.err" 2>&1 &
+	echo $! >"$i.pid"
+	: >>"$i.log"
+done
+wait_for "guest: ready" $boot_seconds
+echo "# both guests have booted"
+
+scanned=$(get pages_scanned)
+dirty=$(get pages_dirty)
+unknown=$(get pages_unknown)
+passes=$(get full_scans)
+echo 20000 >$ksm/pages_to_scan
+echo 20 >$ksm/sleep_millisecs
+echo 1 >$ksm/run
+sharing=0
+while ! grep -q "guest: [vC]" 1.log && [ -d "/proc/$(cat 1.pid)" ]; do
+	now=$(get pages_sharing)
+	[ "$now" -le "$sharing" ] || sharing=$now
+	usleep 300000
+done
+passes=$(($(get full_scans) - passes))
+dirty=$(($(get pages_dirty) - dirty))
+scanned=$(($(get pages_scanned) - scanned))
+unknown=$(($(get pages_unknown) - unknown))
+wait_for "guest: [vC]" $((seconds * 3 + 20))
+echo 0 >$ksm/run
+for i in $guests; do
+	wait "$(cat "$i.pid")"
+	echo "# guest $i: $(grep -a 'guest: [vC]' "$i.log")"
+done
+
+echo "# $passes passes: $dirty volatile pages skipped, $scanned scanned, $unknown unknown, up to $sharing shared"
+check "$((passes >= 3))" "ksmd made passes while the guests ran"
+check "$((dirty > passes * 4096))" "volatile pages of the guests were skipped"
+check "$((sharing >= 2000))" "equal pages of the guests merged"
+check "$((unknown * 20 < dirty + scanned))" "hardly any page was unknown"
+check "$(cat 1.log 2.log | grep -c 'guest: verified' | grep -xc 2)" \
+	"both guests ran to the end and verified their memory"
+exit $failed
