@@ -156,6 +156,8 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 	first = pte_offset_map_lock(mm, pmdp, start, &ptl);
 	if (!first)
 		return;
+	/* For sparse, which does not see what that locks if it succeeds */
+	__acquire(ptl);
 
 	/* A word of the bitmaps at a time: this loop is what a pass costs */
 	ptep = first;

@@ -8,7 +8,9 @@
  *    Seen to fail with: harvest.c without folio_mark_dirty().
  *  - Written through a TLB entry that is still cached as dirty when reclaim
  *    takes the page: reclaim has to flush first (kvm_patches/, pending flush).
- *    Seen to fail with: MUTATION_SWAP_FLUSH
+ *    Not yet seen to fail: needs a kernel without that patch.  A module that
+ *    does not announce its flush is not enough, since MADV_PAGEOUT has a flush
+ *    pending of its own.
  *  - Under the pressure of a memory cgroup.
  */
 #include "ksm_dirty_util.h"

@@ -3,7 +3,7 @@
  * The files beside KSM's own: there, with the right modes, saying no to bad
  * input, counting upwards.
  *
- * Seen to fail with: MUTATION_SYSFS
+ * Seen to fail with: sysfs.c taking numbers above 1; counters of mode 0644.
  */
 #include "ksm_dirty_util.h"
 

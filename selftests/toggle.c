@@ -4,7 +4,8 @@
  * ksmd scans memory that changes all the time, without a pause.  Memory holds
  * what was written, the files come and go with the module, KSM's own stay.
  *
- * Seen to fail with: ksm_dirty_exit() without ksm_dirty_enable(false).
+ * Seen to fail with: ksm_dirty_exit() without ksm_dirty_enable(false), and without
+ * ksm_dirty_sysfs_exit().
  */
 #include "ksm_dirty_util.h"
 
