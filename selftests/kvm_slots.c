@@ -20,6 +20,7 @@
 
 #define PAGES HUGE_PAGES
 #define ALIAS_GPA (VMM_GPA * 2)
+#define UFFD_PAGES 64
 #define SECONDS 3
 #define KILLS 8
 
@@ -236,13 +237,13 @@ static void *fill_missing(void *arg)
 
 static void test_uffd(void)
 {
-	char *mem = map_pages(PAGES, false);
+	char *mem = map_pages(UFFD_PAGES, false);
 	struct filler filler = {
 		.uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK),
 	};
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register reg = {
-		.range = { (uintptr_t)mem, PAGES * PAGE },
+		.range = { (uintptr_t)mem, UFFD_PAGES * PAGE },
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 	pthread_t thread;
@@ -254,53 +255,59 @@ static void test_uffd(void)
 	    ioctl(filler.uffd, UFFDIO_REGISTER, &reg) || pipe(filler.stop))
 		ksft_exit_fail_perror("userfaultfd");
 	vmm_create(&vm, 0);
-	vmm_map(&vm, 0, VMM_GPA, mem, PAGES, 0);
+	vmm_map(&vm, 0, VMM_GPA, mem, UFFD_PAGES, 0);
 	pthread_create(&thread, NULL, fill_missing, &filler);
 	ksm_full_speed(100000);
 	for (i = 0; i < 3; i++) {
-		guest_fill(&vm, 0, PAGES, 10 + i);
-		advise(mem, PAGES / 2, MADV_DONTNEED);
+		guest_fill(&vm, 0, UFFD_PAGES, 10 + i);
+		advise(mem, UFFD_PAGES / 2, MADV_DONTNEED);
 	}
-	guest_fill(&vm, 0, PAGES, 20);
+	guest_fill(&vm, 0, UFFD_PAGES, 20);
 	ksm_stop();
-	wrong = guest_wrong(&vm, 0, PAGES, 20) + wrong_pages(mem, PAGES, 20);
+	wrong = guest_wrong(&vm, 0, UFFD_PAGES, 20) +
+		wrong_pages(mem, UFFD_PAGES, 20);
 	close(filler.stop[1]);
 	pthread_join(thread, NULL);
 	ksft_print_msg("%lu pages filled in, %zu wrong\n", filler.filled,
 		       wrong);
-	check(!wrong && filler.filled >= 5 * PAGES / 2,
+	check(!wrong && filler.filled >= 5 * UFFD_PAGES / 2,
 	      "guest memory filled in by userfaultfd\n");
-	guest_write(&vm, 0, PAGES, 1, 21);
+	guest_write(&vm, 0, UFFD_PAGES, 1, 21);
 	ksm_pass(1);
-	guest_write(&vm, 0, PAGES, 1, 22);
-	check(pass_finds(PAGES, 0, 0), "and its writes count\n");
+	guest_write(&vm, 0, UFFD_PAGES, 1, 22);
+	check(pass_finds(UFFD_PAGES, 0, 0), "and its writes count\n");
 	vmm_destroy(&vm);
 	close(filler.uffd);
 	close(filler.stop[0]);
-	munmap(mem, PAGES * PAGE);
+	munmap(mem, UFFD_PAGES * PAGE);
 }
 
-static void test_unmergeable(const char *what, int flags, int fd)
+static void test_unmergeable(const char *what, int flags)
 {
 	char *mem =
-		mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, flags, fd, 0);
+		mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	/* ksmd makes no pass where there is nothing at all to scan */
+	char *anchor = map_pages(1, false);
 	struct vmm vm;
 	bool ok = true;
 	int i;
 
 	if (mem == MAP_FAILED)
 		ksft_exit_fail_perror(what);
+	fill_page(anchor, 0, 77);
 	/* May be refused */
 	madvise(mem, PAGES * PAGE, MADV_MERGEABLE);
 	vmm_create(&vm, 0);
 	vmm_map(&vm, 0, VMM_GPA, mem, PAGES, 0);
+	ksm_pass(1);
 	for (i = 0; i < 3; i++) {
 		guest_fill(&vm, 0, PAGES, 1);
-		ok &= pass_finds(0, 0, 0);
+		ok &= pass_finds(0, 1, 0);
 	}
 	ok &= !guest_wrong(&vm, 0, PAGES, 1) && !wrong_pages(mem, PAGES, 1);
 	check(ok, "%s: left alone\n", what);
 	vmm_destroy(&vm);
+	munmap(anchor, PAGE);
 	munmap(mem, PAGES * PAGE);
 }
 
@@ -390,10 +397,9 @@ int main(void)
 	test_idle_vcpu();
 	test_uffd();
 	write_file("/proc/sys/vm/nr_hugepages", "2");
-	test_unmergeable("hugetlb", MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
-			 -1);
+	test_unmergeable("hugetlb", MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB);
 	write_file("/proc/sys/vm/nr_hugepages", "0");
-	test_unmergeable("shmem", MAP_SHARED | MAP_ANONYMOUS, -1);
+	test_unmergeable("shmem", MAP_SHARED | MAP_ANONYMOUS);
 	test_storm();
 	vmm_load_kvm(false);
 	test_storm();

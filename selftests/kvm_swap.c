@@ -17,8 +17,10 @@
 #define KPF_SWAPCACHE 13
 
 #define PAGES HUGE_PAGES
-#define CHUNK 64 /* pages that reclaim takes at a time */
-#define SECONDS 5
+#define RACE_PAGES 128
+#define CHUNK 16 /* pages that reclaim takes at a time */
+#define ROUNDS 100 /* of everybody in the race */
+#define SECONDS 20 /* at most, until they have done that */
 
 static size_t in_swap(const char *addr, size_t pages)
 {
@@ -71,13 +73,13 @@ static void test_swap_cache(bool tdp)
 static void *sweep(void *vm)
 {
 	pin_to_cpu(1);
-	return (void *)guest_sweep(vm, 0, PAGES, 0);
+	return (void *)guest_sweep(vm, 0, RACE_PAGES, 0);
 }
 
 static void test_race(bool tdp)
 {
 	const char *mmu = vmm_mmu_name(tdp);
-	char *mem = map_pages(PAGES, false);
+	char *mem = map_pages(RACE_PAGES, false);
 	unsigned long pageouts = 0;
 	uint64_t harvested, sweeps;
 	pthread_t thread;
@@ -85,16 +87,21 @@ static void test_race(bool tdp)
 	double end;
 	void *wrong;
 
-	memset(mem, 0, PAGES * PAGE);
+	memset(mem, 0, RACE_PAGES * PAGE);
 	pin_to_cpu(0);
 	ksmd_pin(0);
 	vmm_create(&vm, 0);
-	vmm_map(&vm, 0, VMM_GPA, mem, PAGES, 0);
+	vmm_map(&vm, 0, VMM_GPA, mem, RACE_PAGES, 0);
 	pthread_create(&thread, NULL, sweep, &vm);
 	harvested = ksm_get("pages_dirty");
 	ksm_full_speed(100000);
 	for (end = now() + SECONDS; now() < end; pageouts++) {
-		char *chunk = mem + pageouts % (PAGES / CHUNK) * CHUNK * PAGE;
+		if (pageouts >= ROUNDS &&
+		    vmm_control(&vm, 0)->value >= ROUNDS &&
+		    ksm_get("pages_dirty") - harvested >= 10 * RACE_PAGES)
+			break;
+		char *chunk =
+			mem + pageouts % (RACE_PAGES / CHUNK) * CHUNK * PAGE;
 
 		madvise(chunk, CHUNK * PAGE, MADV_PAGEOUT);
 		if (pageouts % 3)
@@ -109,12 +116,13 @@ static void test_race(bool tdp)
 	sweeps = vmm_control(&vm, 0)->value;
 	ksft_print_msg("%lu pageouts, %lu sweeps, %lu harvested, %lu lost\n",
 		       pageouts, sweeps, harvested, (unsigned long)wrong);
-	check(pageouts > 20 && sweeps > 20 && harvested > 10 * PAGES,
+	check(pageouts >= ROUNDS / 4 && sweeps >= ROUNDS / 4 &&
+		      harvested >= 10 * RACE_PAGES,
 	      "%s: reclaim, guest and ksmd raced\n", mmu);
 	check(!wrong, "%s: no write of the guest was lost on the way to swap\n",
 	      mmu);
 	vmm_destroy(&vm);
-	munmap(mem, PAGES * PAGE);
+	munmap(mem, RACE_PAGES * PAGE);
 }
 
 int main(void)

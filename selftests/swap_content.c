@@ -22,9 +22,10 @@
 
 #define PAGES HUGE_PAGES
 #define CHUNK 64 /* pages that reclaim takes at a time */
+#define RECLAIM "256K" /* the same, for memory.reclaim */
 #define BALLAST (4 * HUGE_PAGES)
 #define RACE_SECONDS 5
-#define PAGEOUTS 40
+#define RECLAIMS 40
 #define PRESSURE_SECONDS 6
 
 static atomic_bool stop;
@@ -92,17 +93,37 @@ static void *race_writer(void *unused)
 	return NULL;
 }
 
+/* A memory cgroup, for pages that are to be reclaimed on demand */
+static void group_make(const char *group)
+{
+	try_write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+	if (mkdir(group, 0755) && errno != EEXIST)
+		ksft_exit_fail_perror(group);
+}
+
+/* What this process touches first from now on is charged to the group */
+static void group_enter(const char *group)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+	snprintf(text, sizeof(text), "%d", getpid());
+	write_file(path, text);
+}
+
 /*
  * ksmd harvests the pages under race, then spends long in memory behind them,
  * until it flushes: time for reclaim, which has the same CPU.
  */
 static void test_pending_flush(void)
 {
-	char *ballast;
+	const char *group = "/sys/fs/cgroup/ksm_dirty_race";
+	uint64_t harvested, count, swapouts;
+	unsigned long reclaims = 0;
 	pthread_t thread;
+	char path[128];
+	char *ballast;
 	double start;
-	unsigned long pageouts = 0;
-	uint64_t harvested, count;
 
 	/* Addresses go down from one mmap to the next: ballast is behind */
 	ballast = map_pages(BALLAST, false);
@@ -110,39 +131,46 @@ static void test_pending_flush(void)
 	if (race_mem > ballast)
 		ksft_exit_fail_msg("mmap went upwards\n");
 	fill_pages(ballast, BALLAST, 3);
+	group_make(group);
+	group_enter(group);
 	memset(race_mem, 0, PAGES * PAGE);
+	group_enter("/sys/fs/cgroup");
+	snprintf(path, sizeof(path), "%s/memory.reclaim", group);
 	pin_to_cpu(0);
 	ksmd_pin(0);
 
 	wrong = 0;
 	pthread_create(&thread, NULL, race_writer, NULL);
 	harvested = ksm_get("pages_dirty");
+	swapouts = file_value("/proc/vmstat", "pswpout ");
 	ksm_full_speed(100000000);
 	for (start = now();
 	     now() < start + RACE_SECONDS ||
-	     (pageouts < PAGEOUTS && now() < start + 4 * RACE_SECONDS);
-	     pageouts++) {
-		size_t first = pageouts % (PAGES / CHUNK) * CHUNK;
-
+	     (reclaims < RECLAIMS && now() < start + 4 * RACE_SECONDS);
+	     reclaims++) {
 		/* Until the pages have been harvested, and not yet flushed */
 		count = ksm_get("pages_dirty");
 		while (ksm_get("pages_dirty") == count && now() < start + 60)
 			usleep(500);
-		madvise(race_mem + first * PAGE, CHUNK * PAGE, MADV_PAGEOUT);
+		/* What it cannot get in one go is no failure */
+		try_write_file(path, RECLAIM);
 	}
 	stop = true;
 	pthread_join(thread, NULL);
 	ksm_stop();
 	harvested = ksm_get("pages_dirty") - harvested;
-	ksft_print_msg("%lu pageouts, %lu writes, %lu harvested, %lu lost\n",
-		       pageouts, (unsigned long)writes, harvested,
-		       (unsigned long)wrong);
-	check(pageouts >= 10 && writes > 20 * PAGES &&
+	swapouts = file_value("/proc/vmstat", "pswpout ") - swapouts;
+	ksft_print_msg(
+		"%lu reclaims, %lu swapped out, %lu writes, %lu harvested, %lu lost\n",
+		reclaims, swapouts, (unsigned long)writes, harvested,
+		(unsigned long)wrong);
+	check(swapouts >= 10 * CHUNK && writes > 20 * PAGES &&
 		      harvested > BALLAST + 4 * PAGES,
 	      "reclaim, writer and ksmd raced\n");
 	check(!wrong, "no write was lost on the way to swap\n");
 	munmap(race_mem, PAGES * PAGE);
 	munmap(ballast, BALLAST * PAGE);
+	rmdir(group);
 }
 
 #define PRESSURE_PAGES (8 * HUGE_PAGES)
@@ -177,16 +205,12 @@ static void test_pressure(void)
 	uint64_t harvested, swapouts = file_value("/proc/vmstat", "pswpout ");
 	int i;
 
-	try_write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
-	if (mkdir(group, 0755) && errno != EEXIST)
-		ksft_exit_fail_perror(group);
+	group_make(group);
 	snprintf(path, sizeof(path), "%s/memory.high", group);
 	/* Half of what the writers want */
 	snprintf(text, sizeof(text), "%lu", PRESSURE_PAGES * PAGE);
 	write_file(path, text);
-	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
-	snprintf(text, sizeof(text), "%d", getpid());
-	write_file(path, text);
+	group_enter(group);
 
 	stop = false;
 	wrong = 0;
@@ -210,7 +234,7 @@ static void test_pressure(void)
 	check(swapouts > 1000 && harvested > 1000,
 	      "memory was short, and harvested\n");
 	check(!wrong, "no page had stale contents under pressure\n");
-	write_file("/sys/fs/cgroup/cgroup.procs", text);
+	group_enter("/sys/fs/cgroup");
 	rmdir(group);
 }
 
