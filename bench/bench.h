@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the benchmark programs share: one-line errors, option parsing, the
- * block a writer publishes its progress in, and the check that memory is
- * mapped the way the run says it is.
+ * block a writer publishes its progress in, the check that memory is mapped
+ * the way the run says it is, and the writer's part that runs in a guest.
  */
 #ifndef KSM_DIRTY_BENCH_H
 #define KSM_DIRTY_BENCH_H
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,10 @@
 
 #define EXIT_USAGE 2
 
+/* Buckets of a histogram: 32 for each power of two, hence 3 % wide. */
+#define LATENCY_STEPS 32
+#define LATENCY_BUCKETS (60 * LATENCY_STEPS)
+
 /**
  * struct progress - what a writer tells whoever measures it, in a shared file
  * @ready: 1 once the memory is filled, mapped as asked and mergeable
@@ -31,9 +36,13 @@
  * @per_sweep: long words one sweep rewrites
  * @writes: long words rewritten so far, published every 512 of them
  * @sweeps: whole sweeps so far
+ * @tsc_khz: ticks of @latency in a millisecond
+ * @latency: of the writes so far, how many came how long after the one before;
+ *           see latency_ticks()
  *
  * Words are rewritten in address order, round and round: any @per_sweep
- * consecutive writes have been everywhere once.
+ * consecutive writes have been everywhere once. Whole pages, since a guest has
+ * them mapped.
  */
 struct progress {
 	volatile uint64_t ready;
@@ -42,9 +51,27 @@ struct progress {
 	volatile uint64_t per_sweep;
 	volatile uint64_t writes;
 	volatile uint64_t sweeps;
-};
+	volatile uint64_t tsc_khz;
+	volatile uint64_t latency[LATENCY_BUCKETS];
+} __attribute__((aligned(PAGE_BYTES)));
 
 #define PROGRESS_EVERY 512
+
+/* The smallest number of ticks in a bucket. */
+static inline uint64_t latency_ticks(unsigned int bucket)
+{
+	unsigned int octave = bucket / LATENCY_STEPS + 4;
+
+	if (bucket < LATENCY_STEPS)
+		return bucket;
+	return (uint64_t)(LATENCY_STEPS + bucket % LATENCY_STEPS)
+	       << (octave - 5);
+}
+
+/* guest.c */
+void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
+		      bool huge, bool stamp, const volatile sig_atomic_t *stop);
+void guest_interrupt(void);
 
 /* Prints "NAME: MESSAGE" on stderr and exits with @status. */
 __attribute__((noreturn, format(printf, 2, 3))) static inline void

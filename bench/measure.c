@@ -2,10 +2,10 @@
 /*
  * measure: what ksmd costs, by ksmd's own CPU time.
  *
- * One writer (see volatile.c) at a time has its memory scanned in each variant
- * of KSM in turn, A B C A B C, in one boot. ksmd has a CPU to itself; the
- * writer has another, and so has this program, which only ever sleeps there
- * while something is being timed.
+ * One writer (see volatile.c), a process or a guest of KVM, at a time has its
+ * memory scanned in each variant of KSM in turn, A B C A B C, in one boot. ksmd
+ * has a CPU to itself; the writer has another, and so has this program, which
+ * only ever sleeps there while something is being timed.
  *
  * ksmd is stepped. It sleeps an hour after each batch, a batch is large enough
  * for a whole pass, and a write to sleep_millisecs wakes it for the next. So a
@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +75,11 @@ enum metric {
 	WRITER_PAGES_PER_S,
 	WRITER_PERCENT_OF_OFF,
 	PAGEMAP_SCAN_NS_PER_PAGE,
+	WRITE_P50_NS,
+	WRITE_P99_NS,
+	WRITE_P999_NS,
+	VCPU_EXITS_PER_S,
+	MMU_LOCK_READ_NS,
 	METRICS
 };
 
@@ -89,12 +95,21 @@ static const struct {
 	[WRITER_PAGES_PER_S] = { "writer_pages_per_s", "1/s" },
 	[WRITER_PERCENT_OF_OFF] = { "writer_percent_of_off", "percent" },
 	[PAGEMAP_SCAN_NS_PER_PAGE] = { "pagemap_scan_ns_per_page", "ns" },
+	[WRITE_P50_NS] = { "write_p50_ns", "ns" },
+	[WRITE_P99_NS] = { "write_p99_ns", "ns" },
+	[WRITE_P999_NS] = { "write_p999_ns", "ns" },
+	[VCPU_EXITS_PER_S] = { "vcpu_exits_per_s", "1/s" },
+	[MMU_LOCK_READ_NS] = { "mmu_lock_read_ns", "ns" },
 };
 
 struct series {
 	double value[MAX_SAMPLES];
 	unsigned int count;
 };
+
+enum place { HOST, GUEST, PLACES };
+
+static const char *const places[PLACES] = { "host", "guest" };
 
 static struct {
 	uint64_t mib;
@@ -103,6 +118,7 @@ static struct {
 	double window;
 	bool variant[VARIANTS];
 	bool mapping[2];
+	bool place[PLACES];
 	const char *writer;
 } settings = {
 	.mib = 256,
@@ -111,6 +127,7 @@ static struct {
 	.window = 2,
 	.variant = { true, true, true, true },
 	.mapping = { true, true },
+	.place = { true, true },
 };
 
 static struct series results[VARIANTS][METRICS];
@@ -119,6 +136,7 @@ static pid_t ksmd;
 
 static struct {
 	pid_t pid;
+	enum place place;
 	bool writes;
 	uint64_t pages;
 	uint64_t mark; /* its writes when the last pass ended */
@@ -188,19 +206,24 @@ static uint64_t ksm_read(const char *name)
 	return strtoull(text, NULL, 10);
 }
 
-static bool ksm_put(const char *name, const char *text)
+static bool put(const char *path, const char *text)
 {
-	char path[128];
 	bool done;
-	int fd;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), KSM "%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 	close(fd);
 	return done;
+}
+
+static bool ksm_put(const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), KSM "%s", name);
+	return put(path, text);
 }
 
 static void ksm_write(const char *name, uint64_t value)
@@ -298,6 +321,72 @@ static uint64_t writer_rmap_items(void)
 	return strtoull(at + strlen("ksm_rmap_items"), NULL, 10);
 }
 
+/* --- a trace of the calls that hold KVM's mmu_lock for a harvest --- */
+
+#define TRACEFS "/sys/kernel/tracing/"
+#define LOCK_TRACE TRACEFS "instances/ksm_dirty_bench/"
+#define LOCK_FUNCTION "kvm_arch_test_clear_dirty"
+
+static void lock_trace_stop(void)
+{
+	if (rmdir(LOCK_TRACE))
+		return;
+	put(TRACEFS "kprobe_events", "-:ksm_dirty_bench/entry");
+	put(TRACEFS "kprobe_events", "-:ksm_dirty_bench/exit");
+}
+
+static void lock_trace_write(const char *path, const char *text)
+{
+	if (!put(path, text))
+		fail(EXIT_FAILURE, "%s: cannot write %s: %s", path, text,
+		     strerror(errno));
+}
+
+static void lock_trace_start(void)
+{
+	lock_trace_write(TRACEFS "kprobe_events",
+			 "p:ksm_dirty_bench/entry " LOCK_FUNCTION);
+	lock_trace_write(TRACEFS "kprobe_events",
+			 "r:ksm_dirty_bench/exit " LOCK_FUNCTION);
+	if (mkdir(LOCK_TRACE, 0755))
+		fail(EXIT_FAILURE, LOCK_TRACE ": %s", strerror(errno));
+	lock_trace_write(LOCK_TRACE "trace_clock", "x86-tsc");
+	lock_trace_write(LOCK_TRACE "events/ksm_dirty_bench/enable", "1");
+}
+
+/* The mean time in the function, in ticks of the TSC, of the calls traced. */
+static double lock_trace_ticks(void)
+{
+	FILE *file = fopen(LOCK_TRACE "trace", "r");
+	uint64_t entered = 0, calls = 0, sum = 0;
+	char line[512], *at;
+
+	if (!file)
+		fail(EXIT_FAILURE, LOCK_TRACE "trace: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		bool entry = strstr(line, ": entry: ");
+
+		at = entry ? strstr(line, ": entry: ") :
+			     strstr(line, ": exit: ");
+		if (!at || *line == '#')
+			continue;
+		while (at > line && at[-1] != ' ')
+			at--;
+		if (entry) {
+			entered = strtoull(at, NULL, 10);
+		} else if (entered) {
+			sum += strtoull(at, NULL, 10) - entered;
+			calls++;
+			entered = 0;
+		}
+	}
+	fclose(file);
+	if (!calls)
+		fail(EXIT_FAILURE, "no harvest asked KVM: " LOCK_FUNCTION
+				   "() was not called");
+	return (double)sum / calls;
+}
+
 /* --- leave everything as it was found --- */
 
 static struct {
@@ -334,6 +423,7 @@ static void restore_settings(void)
 {
 	unsigned int i;
 
+	lock_trace_stop();
 	if (writer.pid > 0)
 		kill(writer.pid, SIGKILL);
 	if (*writer.path)
@@ -356,10 +446,17 @@ static void writer_check(void)
 	}
 }
 
-static void writer_start(bool huge, uint64_t mib, bool writes)
+static void writer_start(bool huge, uint64_t mib, bool writes, enum place place,
+			 bool stamp)
 {
 	double limit = seconds_now() + STUCK_SECONDS;
 	char size[24], cpu[8];
+	const char *argv[16] = {
+		"volatile",	     "--size", size, "--mapping",
+		huge ? "thp" : "4k", "--cpu",  cpu,  "--progress",
+		writer.path,
+	};
+	unsigned int argc = 9;
 	int fd;
 
 	strcpy(writer.path, "/tmp/ksm_dirty.XXXXXX");
@@ -374,6 +471,15 @@ static void writer_start(bool huge, uint64_t mib, bool writes)
 
 	snprintf(size, sizeof(size), "%" PRIu64, mib);
 	snprintf(cpu, sizeof(cpu), "%d", WRITER_CPU);
+	if (!writes) {
+		argv[argc++] = "--sweeps";
+		argv[argc++] = "0";
+	}
+	if (place == GUEST)
+		argv[argc++] = "--guest";
+	if (stamp)
+		argv[argc++] = "--stamp";
+	writer.place = place;
 	writer.writes = writes;
 	writer.pages = mib * MIB / PAGE_BYTES;
 	fflush(NULL);
@@ -382,11 +488,9 @@ static void writer_start(bool huge, uint64_t mib, bool writes)
 		fail(EXIT_FAILURE, "fork: %s", strerror(errno));
 	if (!writer.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		fd = open("/dev/null", O_WRONLY);
-		dup2(fd, STDOUT_FILENO);
-		execl(settings.writer, "volatile", "--size", size, "--mapping",
-		      huge ? "thp" : "4k", "--cpu", cpu, "--progress",
-		      writer.path, writes ? NULL : "--sweeps", "0", NULL);
+		/* stdout is for results */
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		execv(settings.writer, (char **)argv);
 		fprintf(stderr, "measure: cannot run %s: %s\n", settings.writer,
 			strerror(errno));
 		_exit(127);
@@ -698,7 +802,7 @@ static void sample_pagemap_scan(void)
 	close(fd);
 }
 
-/* --- workloads --- */
+/* --- comparisons --- */
 
 static unsigned int step, steps;
 
@@ -707,9 +811,9 @@ static void say(const char *workload, bool huge, unsigned int round,
 {
 	struct series *s = &results[v][KSMD_NS_PER_PAGE];
 
-	fprintf(stderr, "# [%u/%u] %s %s round %u/%u %s", ++step, steps,
-		workload, huge ? "thp" : "4k", round + 1, settings.rounds,
-		variants[v].name);
+	fprintf(stderr, "# [%u/%u] %s %s %s round %u/%u %s", ++step, steps,
+		workload, places[writer.place], huge ? "thp" : "4k", round + 1,
+		settings.rounds, variants[v].name);
 	if (s->count)
 		fprintf(stderr, ": ksmd %.1f ns per page",
 			s->value[s->count - 1]);
@@ -727,9 +831,9 @@ static void report(const char *workload, bool huge, enum variant v,
 
 	if (!s->count)
 		return;
-	printf("%s,host,%s,%s,%s%s,%.6g,%s,%.3g\n", workload,
-	       huge ? "thp" : "4k", variants[v].name, metrics[m].name, suffix,
-	       median(s), metrics[m].unit, spread(s));
+	printf("%s,%s,%s,%s,%s%s,%.6g,%s,%.3g\n", workload,
+	       places[writer.place], huge ? "thp" : "4k", variants[v].name,
+	       metrics[m].name, suffix, median(s), metrics[m].unit, spread(s));
 	fflush(stdout);
 }
 
@@ -750,7 +854,7 @@ static void measure_variant(enum variant v, bool full)
 			    writer.pages);
 		if (full)
 			sample_saturated(v);
-	} else if (full) {
+	} else if (full && writer.place == HOST) {
 		sample_pagemap_scan();
 	}
 	if (full && writer.writes)
@@ -769,13 +873,14 @@ static void percent_of_off(enum variant v)
 		    100 * on->value[i] / off->value[i]);
 }
 
-static void compare(const char *workload, uint64_t mib, bool writes, bool huge)
+static void compare(const char *workload, uint64_t mib, bool writes, bool huge,
+		    enum place place)
 {
 	unsigned int round, v, m;
 	uint64_t shared;
 
 	memset(results, 0, sizeof(results));
-	writer_start(huge, mib, writes);
+	writer_start(huge, mib, writes, place, false);
 	shared = ksm_read("pages_shared");
 	for (round = 0; round < settings.rounds; round++) {
 		for (v = 0; v < VARIANTS; v++) {
@@ -808,7 +913,7 @@ static void scale(bool huge)
 
 	for (i = 0; i < sizeof(scale_mib) / sizeof(*scale_mib); i++) {
 		memset(results, 0, sizeof(results));
-		writer_start(huge, scale_mib[i], true);
+		writer_start(huge, scale_mib[i], true, HOST, false);
 		for (round = 0; round < settings.rounds; round++) {
 			measure_variant(DIRTY, false);
 			say("scale", huge, round, DIRTY);
@@ -819,13 +924,152 @@ static void scale(bool huge)
 	}
 }
 
-#define WORKLOADS 3
+/* --- what a guest feels --- */
 
-static const char *const workloads[WORKLOADS] = { "volatile", "static",
-						  "scale" };
-
-static void run_workload(const char *name)
+static uint64_t vcpu_exits(void)
 {
+	const char *path = "/sys/kernel/debug/kvm/exits";
+	char text[64];
+
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE, "%s: %s: mount debugfs", path,
+		     strerror(errno));
+	return strtoull(text, NULL, 10);
+}
+
+/* Below how many ns this share of the writes of a histogram were made. */
+static double percentile(const uint64_t *histogram, double share)
+{
+	uint64_t total = 0, below = 0;
+	double ticks = 0, part;
+	unsigned int i;
+
+	for (i = 0; i < LATENCY_BUCKETS; i++)
+		total += histogram[i];
+	for (i = 0; i < LATENCY_BUCKETS - 1; i++) {
+		if (histogram[i] && below + histogram[i] >= share * total) {
+			part = (share * total - below) / histogram[i];
+			ticks = latency_ticks(i) +
+				part * (latency_ticks(i + 1) -
+					latency_ticks(i));
+			break;
+		}
+		below += histogram[i];
+	}
+	return ticks * 1e6 / writer.progress->tsc_khz;
+}
+
+static void latency_read(uint64_t *histogram)
+{
+	unsigned int i;
+
+	for (i = 0; i < LATENCY_BUCKETS; i++)
+		histogram[i] = writer.progress->latency[i];
+}
+
+/* Beside a ksmd that makes a pass now and then, as sample_writer(). */
+static void sample_latency(enum variant v)
+{
+	static uint64_t before[LATENCY_BUCKETS], after[LATENCY_BUCKETS];
+	uint64_t exits;
+	unsigned int i;
+	double time;
+
+	ksm_write("sleep_millisecs", PACED_SLEEP_MS);
+	for (i = 0; i < 15; i++)
+		nap(0.02);
+	time = seconds_now();
+	exits = vcpu_exits();
+	latency_read(before);
+	nap(settings.window);
+	latency_read(after);
+	exits = vcpu_exits() - exits;
+	add(v, VCPU_EXITS_PER_S, exits / (seconds_now() - time));
+
+	for (i = 0; i < LATENCY_BUCKETS; i++)
+		after[i] -= before[i];
+	add(v, WRITE_P50_NS, percentile(after, 0.5));
+	add(v, WRITE_P99_NS, percentile(after, 0.99));
+	add(v, WRITE_P999_NS, percentile(after, 0.999));
+}
+
+/* The time mmu_lock is held for a window, and what tracing adds to it. */
+static void sample_mmu_lock(enum variant v)
+{
+	unsigned int i;
+	uint64_t ns;
+
+	ksmd_setup(&variants[v]);
+	ksmd_pass(&ns);
+	lock_trace_start();
+	for (i = 0; i < 8; i++)
+		ksmd_pass(&ns);
+	add(v, MMU_LOCK_READ_NS,
+	    lock_trace_ticks() * 1e6 / writer.progress->tsc_khz);
+	lock_trace_stop();
+}
+
+static bool latency_variant(enum variant v)
+{
+	return settings.variant[v] && v != SMART;
+}
+
+/* Does the guest notice? */
+static void latency(const char *workload, uint64_t mib, bool huge)
+{
+	unsigned int round, v, m, i;
+	uint64_t ns;
+
+	memset(results, 0, sizeof(results));
+	writer_start(huge, mib, true, GUEST, true);
+	for (round = 0; round < settings.rounds; round++) {
+		for (v = 0; v < VARIANTS; v++) {
+			if (!latency_variant(v))
+				continue;
+			ksmd_setup(&variants[v]);
+			for (i = 0; i < variants[v].warm_up; i++)
+				ksmd_pass(&ns);
+			sample_latency(v);
+			if (v == DIRTY)
+				sample_mmu_lock(v);
+			say(workload, huge, round, v);
+		}
+	}
+	for (m = 0; m < METRICS; m++)
+		for (v = 0; v < VARIANTS; v++)
+			report(workload, huge, v, m, "");
+	writer_stop();
+}
+
+/* --- workloads --- */
+
+#define WORKLOADS 4
+
+static const struct workload {
+	const char *name;
+	bool place[PLACES];
+} workloads[WORKLOADS] = {
+	{ "volatile", { true, true } },
+	{ "static", { true, false } },
+	{ "scale", { true, false } },
+	{ "latency", { false, true } },
+};
+
+static const struct workload *find_workload(const char *name)
+{
+	unsigned int w;
+
+	for (w = 0; w < WORKLOADS; w++)
+		if (!strcmp(name, workloads[w].name))
+			return &workloads[w];
+	fail(EXIT_USAGE, "unknown workload '%s'; see --help", name);
+}
+
+static void run_workload(const struct workload *w, enum place place)
+{
+	const char *name = w->name;
+	/* A guest's sweep takes longer, an unchanging page ten times as long. */
+	uint64_t part = settings.mib / (place == GUEST ? 2 : 4);
 	unsigned int huge;
 
 	for (huge = 0; huge < 2; huge++) {
@@ -833,23 +1077,31 @@ static void run_workload(const char *name)
 			continue;
 		if (!strcmp(name, "scale"))
 			scale(huge);
+		else if (!strcmp(name, "latency"))
+			latency(name, part, huge);
 		else if (!strcmp(name, "static"))
-			/* A pass over it can take ten times as long. */
-			compare(name, settings.mib / 4, false, huge);
+			compare(name, part, false, huge, place);
 		else
-			compare(name, settings.mib, true, huge);
+			compare(name, place == GUEST ? part : settings.mib,
+				true, huge, place);
 	}
 }
 
-static unsigned int steps_of(const char *name)
+static bool wanted(const struct workload *w, enum place place)
+{
+	return w->place[place] && settings.place[place];
+}
+
+static unsigned int steps_of(const struct workload *w)
 {
 	unsigned int count = 0, v;
 
 	for (v = 0; v < VARIANTS; v++)
-		count += settings.variant[v];
-	if (!strcmp(name, "scale"))
+		count += strcmp(w->name, "latency") ? settings.variant[v] :
+						      latency_variant(v);
+	if (!strcmp(w->name, "scale"))
 		count = sizeof(scale_mib) / sizeof(*scale_mib);
-	return count * settings.rounds *
+	return count * settings.rounds * (wanted(w, HOST) + wanted(w, GUEST)) *
 	       (settings.mapping[0] + settings.mapping[1]);
 }
 
@@ -867,9 +1119,13 @@ static void help(void)
 	     "  volatile            memory rewritten in a loop\n"
 	     "  static              memory that does not change, a quarter of --size\n"
 	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
+	     "  latency             a guest's writes, one after the other, half of --size\n"
 	     "\n"
 	     "  --size MIB          memory scanned, MiB, a multiple of 8 (default 256; not for\n"
 	     "                      scale)\n"
+	     "  --where LIST        of host,guest: who rewrites volatile memory, the guest half\n"
+	     "                      of --size (default both); latency is a guest's, all else\n"
+	     "                      the host's\n"
 	     "  --mappings LIST     of 4k,thp (default both)\n"
 	     "  --variants LIST     of off,stock,smart,dirty (default all)\n"
 	     "  --rounds N          times that all variants take turns (default 3)\n"
@@ -903,6 +1159,7 @@ static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "size", required_argument, NULL, 's' },
+		{ "where", required_argument, NULL, 'p' },
 		{ "mappings", required_argument, NULL, 'm' },
 		{ "variants", required_argument, NULL, 'v' },
 		{ "rounds", required_argument, NULL, 'r' },
@@ -914,7 +1171,7 @@ static int parse(int argc, char **argv)
 	};
 	static const char *const mappings[] = { "4k", "thp" };
 	const char *names[VARIANTS];
-	unsigned int v, w;
+	unsigned int v;
 	int c, i;
 
 	for (v = 0; v < VARIANTS; v++)
@@ -927,6 +1184,9 @@ static int parse(int argc, char **argv)
 				fail(EXIT_USAGE,
 				     "--size: %s is not a multiple of 8",
 				     optarg);
+			break;
+		case 'p':
+			choose("where", optarg, settings.place, places, PLACES);
 			break;
 		case 'm':
 			choose("mappings", optarg, settings.mapping, mappings,
@@ -958,13 +1218,11 @@ static int parse(int argc, char **argv)
 	}
 	if (optind == argc)
 		fail(EXIT_USAGE, "no workload given; see --help");
-	for (i = optind; i < argc; i++) {
-		for (w = 0; w < WORKLOADS && strcmp(argv[i], workloads[w]); w++)
-			;
-		if (w == WORKLOADS)
-			fail(EXIT_USAGE, "unknown workload '%s'; see --help",
+	for (i = optind; i < argc; i++)
+		if (!steps_of(find_workload(argv[i])))
+			fail(EXIT_USAGE,
+			     "%s: nothing to measure with this --where and --variants",
 			     argv[i]);
-	}
 	return optind;
 }
 
@@ -1020,12 +1278,18 @@ static void set_up(void)
 int main(int argc, char **argv)
 {
 	int first = parse(argc, argv), i;
+	const struct workload *w;
+	enum place place;
 
 	for (i = first; i < argc; i++)
-		steps += steps_of(argv[i]);
+		steps += steps_of(find_workload(argv[i]));
 	set_up();
-	for (i = first; i < argc; i++)
-		run_workload(argv[i]);
+	for (i = first; i < argc; i++) {
+		w = find_workload(argv[i]);
+		for (place = HOST; place < PLACES; place++)
+			if (wanted(w, place))
+				run_workload(w, place);
+	}
 	if (thrown_away)
 		fprintf(stderr, "# %u passes thrown away\n", thrown_away);
 	return EXIT_SUCCESS;

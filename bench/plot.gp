@@ -6,22 +6,33 @@ set datafile separator ","
 set terminal svg size 760,440 font "Helvetica,13" background "#ffffff"
 set output svg
 
-# "x y" for each bar of one mapping, and of the variants in the order drawn.
-metric = workload eq "scale" ? "ksmd_ns_per_page_" : "ksmd_ns_per_page"
-bars(mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $3 == \"%s\" && index($5, \"%s\") == 1 { \
-	x = $1 == \"scale\" ? ($5 ~ /_512_/ ? 0 : 1) : $4 == \"stock\" ? 0 : $4 == \"smart\" ? 1 : 2; \
-	print x, $6, $8 }' '%s'", workload, mapping, metric, csv)
+# "x y" for each bar of one mapping in one place, and of the variants in the
+# order drawn; nothing where it was not measured.
+metric = workload eq "scale" ? "ksmd_ns_per_page_" : \
+	workload eq "latency" ? "write_p999_ns" : "ksmd_ns_per_page"
+bars(place, mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && index($5, \"%s\") == 1 { \
+	x = $1 == \"scale\" ? ($5 ~ /_512_/ ? 0 : 1) : \
+	    $1 == \"latency\" ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
+	    $4 == \"stock\" ? 0 : $4 == \"smart\" ? 1 : 2; \
+	print x, $6, $8 }' '%s'", workload, place, mapping, metric, csv)
+measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload, place, csv))) > 0
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
+	workload eq "latency" ? "A guest's writes: 99.9 % come sooner after the one before" : \
 	"Rewritten memory, dirty\\_scan=1, by size"
-set title "{/:Bold ".title."}\nksmd CPU time per page and pass" offset 0,-0.2
+what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : "ksmd CPU time per page and pass"
+set title "{/:Bold ".title."}\n".what offset 0,-0.2
 
 if (workload eq "scale") {
 	set xtics ("512 MiB" 0, "2048 MiB" 1)
 	set xrange [-0.6:1.6]
 } else {
-	set xtics ("stock\n(smart\\_scan=0)" 0, "smart\\_scan=1" 1, "dirty\\_scan=1" 2)
+	if (workload eq "latency") {
+		set xtics ("KSM off" 0, "stock\n(smart\\_scan=0)" 1, "dirty\\_scan=1" 2)
+	} else {
+		set xtics ("stock\n(smart\\_scan=0)" 0, "smart\\_scan=1" 1, "dirty\\_scan=1" 2)
+	}
 	set xrange [-0.6:2.6]
 }
 set xtics scale 0 textcolor "#333333"
@@ -34,13 +45,21 @@ set grid ytics linetype 1 linecolor "#e4e4e4"
 set bmargin 3.6
 set border 3 linecolor "#888888"
 set key top right horizontal samplen 1 spacing 1.2
-set boxwidth 0.34
 set style fill solid 1 noborder
 set offsets graph 0, graph 0, graph 0.12, graph 0
 
 label(y) = y >= 100 ? sprintf("%.0f", y) : y >= 10 ? sprintf("%.1f", y) : sprintf("%.2f", y)
 
-plot bars("4k") using ($1 - 0.19):2 with boxes linecolor "#3b6fb6" title "4 KiB pages", \
-     bars("thp") using ($1 + 0.19):2 with boxes linecolor "#e08a2e" title "huge pages", \
-     bars("4k") using ($1 - 0.19):2:(label($2)) with labels offset 0,0.7 font ",12" notitle, \
-     bars("thp") using ($1 + 0.19):2:(label($2)) with labels offset 0,0.7 font ",12" notitle
+# The bars of a group, from left to right.
+array place[4] = ["host", "host", "guest", "guest"]
+array mapping[4] = ["4k", "thp", "4k", "thp"]
+array name[4] = ["4 KiB pages", "huge pages", "guest, 4 KiB pages", "guest, huge pages"]
+array colour[4] = ["#3b6fb6", "#e08a2e", "#9bb8dd", "#f2c592"]
+first = measured("host") ? 1 : 3
+last = measured("guest") ? 4 : 2
+width = 0.8 / (last - first + 1)
+set boxwidth width * 0.9
+at(i) = (i - (first + last) / 2.0) * width
+
+plot for [i=first:last] bars(place[i], mapping[i]) using ($1 + at(i)):2 with boxes linecolor rgb colour[i] title name[i], \
+     for [i=first:last] bars(place[i], mapping[i]) using ($1 + at(i)):2:(label($2)) with labels offset 0,0.7 font ",12" notitle

@@ -2,23 +2,33 @@
 # Prints the tables from the targets file and results.csv, in that order.
 # -v title=TEXT says where the numbers come from.
 
-function have(w, m, v, k) { return (w, m, v, k) in value }
-function get(w, m, v, k) { return value[w, m, v, k] }
+# In all of these: w the workload, p the place (host, guest), m the mapping,
+# v the variant, k the metric.
+function have(w, p, m, v, k) { return (w, p, m, v, k) in value }
+function get(w, p, m, v, k) { return value[w, p, m, v, k] }
 
 # Three significant digits, no exponent.
 function number(x) {
 	return x >= 100 ? sprintf("%.0f", x) : x >= 10 ? sprintf("%.1f", x) : sprintf("%.2f", x)
 }
 
-function cell(w, m, v, k, unit) {
-	if (!have(w, m, v, k))
+function cell(w, p, m, v, k, unit) {
+	if (!have(w, p, m, v, k))
 		return "-"
-	return sprintf("%s%s (%.0f%%)", number(get(w, m, v, k)), unit ? " " unit : "", spread[w, m, v, k])
+	return sprintf("%s%s (%.0f%%)", number(get(w, p, m, v, k)), unit ? " " unit : "", spread[w, p, m, v, k])
 }
 
-function line(label, w, v, k, unit) {
-	if (have(w, "4k", v, k) || have(w, "thp", v, k))
-		printf "  %-42s %16s %16s\n", label, cell(w, "4k", v, k, unit), cell(w, "thp", v, k, unit)
+function line(label, w, p, v, k, unit) {
+	if (have(w, p, "4k", v, k) || have(w, p, "thp", v, k))
+		printf "  %-42s %16s %16s\n", label, cell(w, p, "4k", v, k, unit), cell(w, p, "thp", v, k, unit)
+}
+
+# One line per variant, those that were measured.
+function lines(label, w, p, k, unit) {
+	line(label "KSM off", w, p, "off", k, unit)
+	line(label "stock (smart_scan=0)", w, p, "stock", k, unit)
+	line(label "smart_scan=1", w, p, "smart", k, unit)
+	line(label "dirty_scan=1", w, p, "dirty", k, unit)
 }
 
 function verdict(ok, floor_ok) {
@@ -38,68 +48,58 @@ function checks_heading() {
 	printf "\n  %-42s %9s %9s %9s\n", "", "measured", "target", "floor"
 }
 
-function tables(w, name,    k) {
+function tables(w, p, name) {
 	heading(name ": ksmd CPU time per page and pass")
-	k = "ksmd_ns_per_page"
-	line("stock (smart_scan=0)", w, "stock", k, "ns")
-	line("smart_scan=1", w, "smart", k, "ns")
-	line("dirty_scan=1", w, "dirty", k, "ns")
-	line("PAGEMAP_SCAN over the same pages", w, "off", "pagemap_scan_ns_per_page", "ns")
+	lines("", w, p, "ksmd_ns_per_page", "ns")
+	line("PAGEMAP_SCAN over the same pages", w, p, "off", "pagemap_scan_ns_per_page", "ns")
 
 	heading(name ": passes per second, ksmd at full speed")
-	k = "full_scans_per_s"
-	line("stock (smart_scan=0)", w, "stock", k)
-	line("smart_scan=1", w, "smart", k)
-	line("dirty_scan=1", w, "dirty", k)
-	k = "writer_sweeps_per_s"
-	line("the writer's sweeps beside stock", w, "stock", k)
-	line("the writer's sweeps beside smart_scan=1", w, "smart", k)
-	line("the writer's sweeps beside dirty_scan=1", w, "dirty", k)
+	lines("", w, p, "full_scans_per_s")
+	lines("the writer's sweeps, ", w, p, "writer_sweeps_per_s")
 
 	heading(name ": beside it")
-	line("pages skipped by smart_scan=1", w, "smart", "skipped_percent", "%")
-	line("pages skipped by dirty_scan=1", w, "dirty", "skipped_percent", "%")
-	k = "rmap_bytes_per_page"
-	line("ksmd's memory per page, stock", w, "stock", k, "B")
-	line("ksmd's memory per page, smart_scan=1", w, "smart", k, "B")
-	line("ksmd's memory per page, dirty_scan=1", w, "dirty", k, "B")
-	k = "writer_percent_of_off"
-	line("writer's speed against KSM off, stock", w, "stock", k, "%")
-	line("writer's speed against KSM off, smart_scan=1", w, "smart", k, "%")
-	line("writer's speed against KSM off, dirty_scan=1", w, "dirty", k, "%")
+	line("pages skipped by smart_scan=1", w, p, "smart", "skipped_percent", "%")
+	line("pages skipped by dirty_scan=1", w, p, "dirty", "skipped_percent", "%")
+	lines("ksmd's memory per page, ", w, p, "rmap_bytes_per_page", "B")
+	lines("writer's speed, ", w, p, "writer_percent_of_off", "% of KSM off")
 }
 
-function checks(w,    i, t, r, rival, k, m, x, shown) {
+# dirty_scan=1 against another variant: fields of targets are a factor to reach.
+function check_cost(t,    r, rival) {
+	rival = t[4] == "stock" ? "smart_scan=0" : "smart_scan=1"
+	r = get(t[1], t[2], t[3], t[4], "ksmd_ns_per_page") / get(t[1], t[2], t[3], "dirty", "ksmd_ns_per_page")
+	check(page[t[3]] ", cost against " rival, number(r) "x", t[5] "x", t[6] == "-" ? "-" : t[6] "x",
+	      verdict(r >= t[5], t[6] != "-" && r >= t[6]))
+}
+
+function checks(w, p,    i, t, r, k, m, x, shown) {
 	k = "ksmd_ns_per_page"
 	for (i = 1; i <= targets; i++) {
 		split(target[i], t, " ")
-		if (t[1] != w || !have(w, t[2], t[3], k) || !have(w, t[2], "dirty", k))
+		if (t[1] != w || t[2] != p || !have(w, p, t[3], t[4], k) || !have(w, p, t[3], "dirty", k))
 			continue
 		if (!shown++)
 			checks_heading()
-		rival = t[3] == "stock" ? "smart_scan=0" : "smart_scan=1"
-		r = get(w, t[2], t[3], k) / get(w, t[2], "dirty", k)
-		check(page[t[2]] ", cost against " rival, number(r) "x", t[4] "x", t[5] "x",
-		      verdict(r >= t[4], r >= t[5]))
+		check_cost(t)
 	}
-	if (w != "volatile")
+	if (w != "volatile" || p != "host")
 		return
-	if (have(w, "4k", "dirty", k) && have(w, "4k", "off", "pagemap_scan_ns_per_page")) {
-		r = get(w, "4k", "dirty", k) / get(w, "4k", "off", "pagemap_scan_ns_per_page")
+	if (have(w, p, "4k", "dirty", k) && have(w, p, "4k", "off", "pagemap_scan_ns_per_page")) {
+		r = get(w, p, "4k", "dirty", k) / get(w, p, "4k", "off", "pagemap_scan_ns_per_page")
 		check("4 KiB pages, time against PAGEMAP_SCAN", number(r) "x", "<= 0.7x", "-", verdict(r <= 0.7))
 	}
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (have(w, x, "dirty", "writer_percent_of_off")) {
-			r = get(w, x, "dirty", "writer_percent_of_off")
+		if (have(w, p, x, "dirty", "writer_percent_of_off")) {
+			r = get(w, p, x, "dirty", "writer_percent_of_off")
 			check(page[x] ", writer's speed against KSM off", number(r) "%", ">= 98%", "-",
-			      verdict(r >= 98) sprintf(" (samples differ by %.0f%%)", spread[w, x, "dirty", "writer_percent_of_off"]))
+			      verdict(r >= 98) sprintf(" (samples differ by %.0f%%)", spread[w, p, x, "dirty", "writer_percent_of_off"]))
 		}
 	}
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (have(w, x, "dirty", "full_scans_per_s") && have(w, x, "stock", "full_scans_per_s")) {
-			r = get(w, x, "dirty", "full_scans_per_s") / get(w, x, "stock", "full_scans_per_s")
+		if (have(w, p, x, "dirty", "full_scans_per_s") && have(w, p, x, "stock", "full_scans_per_s")) {
+			r = get(w, p, x, "dirty", "full_scans_per_s") / get(w, p, x, "stock", "full_scans_per_s")
 			check(page[x] ", passes/s against smart_scan=0", number(r) "x", m ? "16x" : "8x", "-",
 			      verdict(r >= (m ? 16 : 8)))
 		}
@@ -110,17 +110,48 @@ function scale_tables(    m, x, small, large, r) {
 	heading("Scale, volatile memory: ksmd CPU time per page and pass, dirty_scan=1")
 	small = "ksmd_ns_per_page_512_mib"
 	large = "ksmd_ns_per_page_2048_mib"
-	line("512 MiB (131072 pages)", "scale", "dirty", small, "ns")
-	line("2048 MiB (524288 pages)", "scale", "dirty", large, "ns")
+	line("512 MiB (131072 pages)", "scale", "host", "dirty", small, "ns")
+	line("2048 MiB (524288 pages)", "scale", "host", "dirty", large, "ns")
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (!have("scale", x, "dirty", small) || !have("scale", x, "dirty", large))
+		if (!have("scale", "host", x, "dirty", small) || !have("scale", "host", x, "dirty", large))
 			continue
-		r = get("scale", x, "dirty", large) / get("scale", x, "dirty", small)
+		r = get("scale", "host", x, "dirty", large) / get("scale", "host", x, "dirty", small)
 		# Flat either way: a page dearer in little memory counts as well.
 		check(page[x] ", larger against smaller of the two", number(r < 1 ? 1 / r : r) "x",
 		      "<= 1.2x", "-", verdict(r <= 1.2 && r >= 1 / 1.2))
+	}
+}
+
+# A ratio of p99.9 to that of another variant.
+function check_latency(x, other, name, limit,    k, r, s) {
+	k = "write_p999_ns"
+	if (!have("latency", "guest", x, "dirty", k) || !have("latency", "guest", x, other, k))
+		return
+	r = get("latency", "guest", x, "dirty", k) / get("latency", "guest", x, other, k)
+	s = spread["latency", "guest", x, "dirty", k]
+	if (spread["latency", "guest", x, other, k] > s)
+		s = spread["latency", "guest", x, other, k]
+	check(page[x] ", p99.9 against " name, number(r) "x", "<= " limit "x", "-",
+	      verdict(r <= limit) sprintf(" (samples differ by %.0f%%)", s))
+}
+
+function latency_tables(    w, p, m, x) {
+	w = "latency"
+	p = "guest"
+	heading("A guest's writes, from one to the next")
+	lines("median, ", w, p, "write_p50_ns", "ns")
+	lines("99 %, ", w, p, "write_p99_ns", "ns")
+	lines("99.9 %, ", w, p, "write_p999_ns", "ns")
+	heading("A guest beside ksmd")
+	lines("vCPU exits per second, ", w, p, "vcpu_exits_per_s")
+	line("mmu_lock held for 2 MiB, and traced", w, p, "dirty", "mmu_lock_read_ns", "ns")
+	checks_heading()
+	for (m = 0; m < 2; m++) {
+		x = m ? "thp" : "4k"
+		check_latency(x, "stock", "smart_scan=0", 1)
+		check_latency(x, "off", "KSM off", 1.05)
 	}
 }
 
@@ -133,22 +164,28 @@ BEGIN {
 /^#/ || /^workload,/ { next }
 NF == 1 { target[++targets] = $0; next }
 {
-	value[$1, $3, $4, $5] = $6
-	spread[$1, $3, $4, $5] = $8
-	seen[$1] = 1
+	value[$1, $2, $3, $4, $5] = $6
+	spread[$1, $2, $3, $4, $5] = $8
+	seen[$1, $2] = 1
 }
 
 END {
 	print title
 	print "In brackets: largest minus smallest sample, in percent of the median."
-	if ("volatile" in seen) {
-		tables("volatile", "Volatile memory")
-		checks("volatile")
+	if (("volatile", "host") in seen) {
+		tables("volatile", "host", "Volatile memory")
+		checks("volatile", "host")
 	}
-	if ("static" in seen) {
-		tables("static", "Unchanging memory")
-		checks("static")
+	if (("volatile", "guest") in seen) {
+		tables("volatile", "guest", "A guest's volatile memory")
+		checks("volatile", "guest")
 	}
-	if ("scale" in seen)
+	if (("latency", "guest") in seen)
+		latency_tables()
+	if (("static", "host") in seen) {
+		tables("static", "host", "Unchanging memory")
+		checks("static", "host")
+	}
+	if (("scale", "host") in seen)
 		scale_tables()
 }

@@ -4,7 +4,8 @@
  *
  * Every page is different from every other, so KSM can merge none of them; one
  * long word per stride is rewritten in address order, so KSM finds every page
- * changed. Allocates after exec: no other process shares a page of it.
+ * changed. Allocates after exec: no other process shares a page of it. A
+ * guest of KVM can do the rewriting (guest.c).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,6 +25,8 @@ struct settings {
 	uint64_t sweeps;
 	bool sweeps_limited;
 	bool huge;
+	bool guest;
+	bool stamp;
 	int cpu;
 	const char *progress;
 };
@@ -34,6 +37,7 @@ static void on_signal(int sig)
 {
 	(void)sig;
 	stop = 1;
+	guest_interrupt();
 }
 
 static void help(void)
@@ -51,6 +55,10 @@ static void help(void)
 	     "  --seconds N       stop after N seconds, 0 = at SIGINT or SIGTERM (default 0)\n"
 	     "  --sweeps N        rewrite nothing after N sweeps; 0 leaves the memory as it\n"
 	     "                    was filled (default: no limit)\n"
+	     "  --guest           a guest of KVM rewrites the memory, which is its own; not\n"
+	     "                    with --rate, --seconds or --sweeps\n"
+	     "  --stamp           with --guest, and publish the time from each write to the\n"
+	     "                    next, which slows it down\n"
 	     "  --cpu N           run on CPU N only\n"
 	     "  --progress PATH   publish the progress in this file (struct progress)\n"
 	     "  --help            show this\n"
@@ -69,6 +77,8 @@ static void parse(int argc, char **argv, struct settings *s)
 		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "sweeps", required_argument, NULL, 'n' },
+		{ "guest", no_argument, NULL, 'g' },
+		{ "stamp", no_argument, NULL, 'l' },
 		{ "cpu", required_argument, NULL, 'c' },
 		{ "progress", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
@@ -110,6 +120,12 @@ static void parse(int argc, char **argv, struct settings *s)
 			s->sweeps = number("sweeps", optarg, 0, UINT64_MAX);
 			s->sweeps_limited = true;
 			break;
+		case 'g':
+			s->guest = true;
+			break;
+		case 'l':
+			s->stamp = true;
+			break;
 		case 'c':
 			s->cpu = number("cpu", optarg, 0, CPU_SETSIZE - 1);
 			break;
@@ -126,6 +142,13 @@ static void parse(int argc, char **argv, struct settings *s)
 	if (optind < argc)
 		fail(EXIT_USAGE, "unexpected argument '%s'; see --help",
 		     argv[optind]);
+	if (s->stride > s->bytes)
+		fail(EXIT_USAGE, "--stride is larger than --size");
+	if (s->guest && (s->rate || s->seconds || s->sweeps_limited))
+		fail(EXIT_USAGE,
+		     "--guest goes with none of --rate, --seconds, --sweeps");
+	if (s->stamp && !s->guest)
+		fail(EXIT_USAGE, "--stamp needs --guest");
 }
 
 static struct progress *publish(const char *path)
@@ -233,6 +256,31 @@ static uint64_t sweep(const struct settings *s, char *memory, uint64_t writes,
 	return writes;
 }
 
+/* Rewrites the memory until told to stop; returns the seconds of whole sweeps. */
+static double host_write_loop(const struct settings *s, char *memory,
+			      struct progress *progress)
+{
+	double start = seconds_now(), busy = 0;
+	double end = s->seconds ? start + s->seconds : 0;
+	uint64_t writes = 0, sweeps = 0;
+
+	while (!stop && (!end || seconds_now() < end)) {
+		if (s->sweeps_limited && sweeps == s->sweeps) {
+			/* Short naps: a signal may come just before one. */
+			sleep_until(seconds_now() + 0.05);
+			continue;
+		}
+		writes = sweep(s, memory, writes, progress);
+		if (stop)
+			break;
+		progress->sweeps = ++sweeps;
+		busy = seconds_now() - start;
+		if (s->rate)
+			sleep_until(start + (double)sweeps / s->rate);
+	}
+	return busy;
+}
+
 int main(int argc, char **argv)
 {
 	struct settings s = {
@@ -241,14 +289,12 @@ int main(int argc, char **argv)
 		.cpu = -1,
 	};
 	struct sigaction action = { .sa_handler = on_signal };
-	double start, busy = 0, end = 0;
 	struct progress *progress;
-	uint64_t writes = 0, sweeps = 0, pages;
+	double start, busy;
+	uint64_t pages;
 	char *memory;
 
 	parse(argc, argv, &s);
-	if (s.stride > s.bytes)
-		fail(EXIT_USAGE, "--stride is larger than --size");
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (s.cpu >= 0) {
@@ -268,27 +314,19 @@ int main(int argc, char **argv)
 	progress->per_sweep = (s.bytes + s.stride - 1) / s.stride;
 	progress->ready = 1;
 
-	start = seconds_now();
-	if (s.seconds)
-		end = start + s.seconds;
-	while (!stop && (!end || seconds_now() < end)) {
-		if (s.sweeps_limited && sweeps == s.sweeps) {
-			/* Short naps: a signal may come just before one. */
-			sleep_until(seconds_now() + 0.05);
-			continue;
-		}
-		writes = sweep(&s, memory, writes, progress);
-		if (stop)
-			break;
-		progress->sweeps = ++sweeps;
+	if (s.guest) {
+		start = seconds_now();
+		guest_write_loop(memory, s.stride, progress, s.huge, s.stamp,
+				 &stop);
 		busy = seconds_now() - start;
-		if (s.rate)
-			sleep_until(start + (double)sweeps / s.rate);
+	} else {
+		busy = host_write_loop(&s, memory, progress);
 	}
 	check_mapping(&s, memory);
 	pages = s.stride > PAGE_BYTES ? progress->per_sweep :
 					s.bytes / PAGE_BYTES;
-	printf("volatile: %" PRIu64 " sweeps in %.3f s, %.0f pages/s\n", sweeps,
-	       busy, busy ? sweeps * pages / busy : 0);
+	printf("volatile: %" PRIu64 " sweeps in %.3f s, %.0f pages/s\n",
+	       progress->sweeps, busy,
+	       busy ? progress->sweeps * pages / busy : 0);
 	return EXIT_SUCCESS;
 }
