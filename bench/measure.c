@@ -354,29 +354,44 @@ static void lock_trace_start(void)
 	lock_trace_write(LOCK_TRACE "events/ksm_dirty_bench/enable", "1");
 }
 
-/* The mean time in the function, in ticks of the TSC, of the calls traced. */
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * The time in the function, in ticks of the TSC: the median of the calls traced,
+ * since an emulated CPU may lose milliseconds in any of them.
+ */
 static double lock_trace_ticks(void)
 {
-	FILE *file = fopen(LOCK_TRACE "trace", "r");
-	uint64_t entered = 0, calls = 0, sum = 0;
+	static double ticks[4096];
+	unsigned int calls = 0;
+	uint64_t entered = 0;
 	char line[512], *at;
+	bool entry;
+	FILE *file;
 
+	file = fopen(LOCK_TRACE "trace", "r");
 	if (!file)
 		fail(EXIT_FAILURE, LOCK_TRACE "trace: %s", strerror(errno));
-	while (fgets(line, sizeof(line), file)) {
-		bool entry = strstr(line, ": entry: ");
-
-		at = entry ? strstr(line, ": entry: ") :
-			     strstr(line, ": exit: ");
-		if (!at || *line == '#')
+	while (fgets(line, sizeof(line), file) &&
+	       calls < sizeof(ticks) / sizeof(*ticks)) {
+		at = strstr(line, ": entry: ");
+		entry = at;
+		if (!at)
+			at = strstr(line, ": exit: ");
+		if (!at)
 			continue;
+		/* The time is the word before. */
 		while (at > line && at[-1] != ' ')
 			at--;
 		if (entry) {
 			entered = strtoull(at, NULL, 10);
 		} else if (entered) {
-			sum += strtoull(at, NULL, 10) - entered;
-			calls++;
+			ticks[calls++] = strtoull(at, NULL, 10) - entered;
 			entered = 0;
 		}
 	}
@@ -384,7 +399,8 @@ static double lock_trace_ticks(void)
 	if (!calls)
 		fail(EXIT_FAILURE, "no harvest asked KVM: " LOCK_FUNCTION
 				   "() was not called");
-	return (double)sum / calls;
+	qsort(ticks, calls, sizeof(*ticks), ascending);
+	return ticks[calls / 2];
 }
 
 /* --- leave everything as it was found --- */
@@ -613,13 +629,6 @@ static void add(enum variant v, enum metric m, double value)
 		fail(EXIT_FAILURE, "more than %d samples: use less --rounds",
 		     MAX_SAMPLES);
 	s->value[s->count++] = value;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static double median(struct series *s)

@@ -19,7 +19,7 @@ measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload,
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
-	workload eq "latency" ? "A guest's writes: 99.9 % come sooner after the one before" : \
+	workload eq "latency" ? "A guest's writes: time from one to the next, 99.9 %" : \
 	"Rewritten memory, dirty\\_scan=1, by size"
 what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : "ksmd CPU time per page and pass"
 set title "{/:Bold ".title."}\n".what offset 0,-0.2

@@ -61,7 +61,7 @@ function tables(w, p, name) {
 	line("pages skipped by smart_scan=1", w, p, "smart", "skipped_percent", "%")
 	line("pages skipped by dirty_scan=1", w, p, "dirty", "skipped_percent", "%")
 	lines("ksmd's memory per page, ", w, p, "rmap_bytes_per_page", "B")
-	lines("writer's speed, ", w, p, "writer_percent_of_off", "% of KSM off")
+	lines("writer vs KSM off, ", w, p, "writer_percent_of_off", "%")
 }
 
 # dirty_scan=1 against another variant: fields of targets are a factor to reach.

@@ -4,7 +4,9 @@
  * stay; and while ksmd scans without a pause and logging goes on and off, each
  * page that the guest wrote is in the log, whichever kind of log.
  *
- * Seen to fail with: MUTATION_KVM_DIRTY_LOG
+ * Seen to fail with: KVM not answering, for the dirty bits left alone.  Not yet
+ * seen to fail for the rest; where logging goes by write protection, as with SVM,
+ * a lost dirty bit cannot show in the log.
  */
 #include "vmm.h"
 

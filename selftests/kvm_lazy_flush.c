@@ -5,7 +5,8 @@
  * yet its writes are seen: one that has not left since the pass before is made
  * to, so that no page looks quiet for long.
  *
- * Seen to fail with: MUTATION_KVM_LAZY_FLUSH
+ * Seen to fail with: KVM not answering, for the guest being harvested and
+ * being seen.  Not yet seen to fail for the exits.
  */
 #include "vmm.h"
 

@@ -4,7 +4,7 @@
  * in no more passes than with dirty_scan=0.  Then one writes, and each sees its own, as
  * does the host.
  *
- * Seen to fail with: MUTATION_KVM_QUIET
+ * Not yet seen to fail with anything taken out of KVM or ksm_dirty.
  */
 #include "vmm.h"
 

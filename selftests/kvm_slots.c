@@ -5,7 +5,8 @@
  * window; slots that come, move and go; userfaultfd; memory that cannot be merged;
  * vCPUs that do not run; virtual machines that are killed; KVM's module unloaded.
  *
- * Seen to fail with: MUTATION_KVM_SLOTS
+ * Seen to fail with: KVM not answering, for the first, third, fourth, fifth and
+ * seventh result.  The others watch for crashes and corruption; not yet seen to fail.
  */
 #include "vmm.h"
 
@@ -21,8 +22,9 @@
 #define PAGES HUGE_PAGES
 #define ALIAS_GPA (VMM_GPA * 2)
 #define UFFD_PAGES 64
-#define SECONDS 3
-#define KILLS 8
+#define ROUNDS 6 /* of slots, and passes of ksmd meanwhile */
+#define SECONDS 30 /* until they have done that, at most */
+#define KILLS 4
 
 struct verdicts {
 	uint64_t dirty, clean, unknown;
@@ -167,6 +169,9 @@ static void test_storm(void)
 	passes = ksm_get("full_scans");
 	ksm_full_speed(100000);
 	for (end = now() + SECONDS; now() < end; rounds++) {
+		if (rounds >= ROUNDS &&
+		    ksm_get("full_scans") - passes >= ROUNDS)
+			break;
 		char *half = mem + PAGES * PAGE;
 		uint64_t gpa = ALIAS_GPA + (rounds & 1) * HUGE;
 		uint64_t value = rounds + 1;
@@ -195,7 +200,7 @@ static void test_storm(void)
 	passes = ksm_get("full_scans") - passes;
 	ksft_print_msg("%lu rounds, %lu passes, %lu wrong, %lu lost\n", rounds,
 		       passes, bad, (unsigned long)lost);
-	check(!bad && !lost && rounds > 5 && passes > 5,
+	check(!bad && !lost && rounds >= ROUNDS && passes >= ROUNDS,
 	      "slots come, move and go while ksmd harvests\n");
 	vmm_destroy(&vm);
 	munmap(mem, 2 * PAGES * PAGE);
@@ -357,7 +362,7 @@ static void test_kill(void)
 	passes = ksm_get("full_scans") - passes;
 	ksft_print_msg("%d killed, %lu passes, unloading KVM: %s\n", killed,
 		       passes, strerror(err));
-	check(killed == KILLS && passes > 5 && !err,
+	check(killed == KILLS && passes >= KILLS / 2 && !err,
 	      "virtual machines killed while ksmd harvests\n");
 }
 
@@ -382,7 +387,7 @@ static void test_unload(void)
 	}
 	ksm_stop();
 	passes = ksm_get("full_scans") - passes;
-	check(!wrong && passes > 5, "KVM's module unloaded while ksmd runs\n");
+	check(!wrong && passes >= 3, "KVM's module unloaded while ksmd runs\n");
 	munmap(mem, PAGES * PAGE);
 }
 

@@ -6,7 +6,8 @@
  *  - Mapped from the swap cache, written by the guest alone, harvested, and
  *    reclaimed: the folio has to be dirty, since neither the page table entry
  *    nor the SPTE is.
- *    Seen to fail with: MUTATION_KVM_SWAP
+ *    Seen to fail with: KVM not answering, for the harvest.  Not yet seen to fail
+ *    for the contents.
  *  - The guest counts up in all of its memory while reclaim takes it, and ksmd
  *    harvests without a pause.
  */

@@ -5,7 +5,8 @@
  * Writes of the host to the guest's memory count as well, and what neither
  * writes is clean.
  *
- * Seen to fail with: MUTATION_KVM_VOLATILE
+ * Seen to fail with: KVM not answering (its two operations not
+ * registered), for each result about dirty pages.
  */
 #include "vmm.h"
 
