@@ -16,7 +16,7 @@
 #define PAGES (WINDOWS * HUGE_PAGES)
 #define SECONDS 3
 #define FAST_PAGES 64
-#define FAST_PASSES 300
+#define FAST_PASSES 100
 
 static size_t sweep_pages;
 

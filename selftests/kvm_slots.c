@@ -394,7 +394,7 @@ static void test_unload(void)
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(12);
+	ksft_set_plan(13);
 	ksm_setup();
 	vmm_load_kvm(true);
 	test_alias();
