@@ -4,9 +4,9 @@
  * stay; and while ksmd scans without a pause and logging goes on and off, each
  * page that the guest wrote is in the log, whichever kind of log.
  *
- * Seen to fail with: KVM not answering, for the dirty bits left alone.  Not yet
- * seen to fail for the rest; where logging goes by write protection, as with SVM,
- * a lost dirty bit cannot show in the log.
+ * Seen to fail with: KVM clearing the bits of a slot that logs, for unknown pages
+ * and bits left alone.  Not so for missed writes: where logging goes by write
+ * protection, as with SVM, a lost dirty bit cannot show in the log.
  */
 #include "vmm.h"
 

@@ -5,8 +5,8 @@
 # memory is offered to KSM (-machine mem-merge=on), half of what their programs
 # use is volatile, and the other half the same in both. TAP on stdout.
 #
-# Needs, beside it: bzImage, kvm_qemu_guest; and qemu-system-x86_64 with its
-# BIOS where QEMU looks for it.
+# Needs, beside it: bzImage, kvm_qemu_guest, and what qemu-system-x86_64 loads:
+# bios-256k.bin, linuxboot_dma.bin, kvmvapic.bin.
 #
 # Not yet seen to fail with anything taken out.
 
@@ -33,7 +33,7 @@ bail()
 {
 	echo "Bail out! $*"
 	for i in $guests; do
-		[ ! -f "$i.log" ] || tail -n 15 "$i.log" | sed "s/^/# guest $i: /"
+		tail -n 15 "$i.err" "$i.log" | sed "s/^/# guest $i: /"
 	done
 	exit 1
 }
@@ -72,7 +72,7 @@ echo 0 >$ksm/run
 echo none >$ksm/advisor_mode
 echo 0 >$ksm/smart_scan
 for i in $guests; do
-	qemu-system-x86_64 -accel kvm -cpu host,la57=off -M pc,mem-merge=on \
+	qemu-system-x86_64 -L . -accel kvm -cpu host,la57=off -M pc,mem-merge=on \
 		-m 128 -nodefaults -no-user-config -display none -no-reboot \
 		-kernel bzImage -initrd /tmp/guest.cpio \
 		-append "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check SECONDS=$seconds" \

@@ -6,8 +6,9 @@
  *  - Mapped from the swap cache, written by the guest alone, harvested, and
  *    reclaimed: the folio has to be dirty, since neither the page table entry
  *    nor the SPTE is.
- *    Seen to fail with: KVM not answering, for the harvest.  Not yet seen to fail
- *    for the contents.
+ *    Seen to fail with: KVM not answering, for the harvest; the TDP MMU clearing
+ *    the dirty bit without marking the page dirty, for the contents, here and
+ *    in the race below.  Not yet with the shadow MMU doing so.
  *  - The guest counts up in all of its memory while reclaim takes it, and ksmd
  *    harvests without a pause.
  */

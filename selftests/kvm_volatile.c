@@ -20,7 +20,7 @@ static void test_volatile(struct vmm *vm, char *mem, bool tdp, bool huge)
 	const char *what = huge ? "2 MiB" : "4 KiB";
 	const char *mmu = vmm_mmu_name(tdp);
 	const uint64_t all = PASSES * PAGES;
-	uint64_t dirty, scanned, sums;
+	uint64_t full_scans, dirty, scanned, sums;
 	int i;
 
 	guest_fill(vm, 0, PAGES, 1);
@@ -33,6 +33,7 @@ static void test_volatile(struct vmm *vm, char *mem, bool tdp, bool huge)
 	check(huge == (kvm_stat("pages_2m") >= PAGES / HUGE_PAGES),
 	      "%s, %s pages: SPTEs are of that size\n", mmu, what);
 
+	full_scans = ksm_get("full_scans");
 	dirty = ksm_get("pages_dirty");
 	scanned = ksm_get("pages_scanned");
 	sums = checksums();
@@ -40,6 +41,8 @@ static void test_volatile(struct vmm *vm, char *mem, bool tdp, bool huge)
 		guest_write(vm, 0, PAGES, 1, 10 + i);
 		ksm_pass(1);
 	}
+	if (ksm_get("full_scans") - full_scans != PASSES)
+		ksft_exit_fail_msg("ksmd did a pass that nobody asked for\n");
 	dirty = ksm_get("pages_dirty") - dirty;
 	scanned = ksm_get("pages_scanned") - scanned;
 	sums = checksums() - sums;
@@ -84,7 +87,13 @@ static void test_writers(struct vmm *vm, char *mem, bool tdp)
 	dirty = ksm_get("pages_dirty") - dirty;
 	clean = ksm_get("pages_clean") - clean;
 	ksft_print_msg("%lu dirty, %lu clean\n", dirty, clean);
-	check(dirty == PASSES * 4 * each && clean == PASSES * each,
+	/*
+	 * The shadow MMU maps pages ahead of a guest's writes, with the dirty bit
+	 * set: what nobody wrote may be dirty, but once.
+	 */
+	check(dirty >= PASSES * 4 * each &&
+		      dirty <= PASSES * 4 * each + (tdp ? 0 : each) &&
+		      dirty + clean == PASSES * WRITERS * each,
 	      "%s: written by guest, host, both, kernel: dirty, others clean\n",
 	      vmm_mmu_name(tdp));
 	close(fd);
