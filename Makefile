@@ -7,7 +7,7 @@ BENCH ?=
 RUN ?= vm/run --kernel $(VERSION)
 
 .NOTPARALLEL:
-.PHONY: help deps kernel kernel-debug kernel-stock module demo test bench check shell clean distclean
+.PHONY: help deps kernel kernel-debug kernel-stock module load demo test bench check shell clean distclean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,6 +26,9 @@ kernel-stock: deps ## build the unpatched kernel, to compare with
 	@vm/build $(VERSION)-stock
 
 module: kernel ## rebuild the module (seconds, once the kernel is there)
+
+load: ## build the module for the kernel that runs here, and load it (root)
+	@ksm_dirty/load
 
 demo: deps ## build what is missing, boot it, measure volatile pages, print the table
 	@vm/build --no-kvm $(VERSION)
