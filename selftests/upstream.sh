@@ -7,6 +7,11 @@
 
 cd "${0%/*}" || exit 1
 
+# ksm_tests -N merges a page with one that settled before it came. smart_scan looks at
+# the settled one in some passes only, and the test waits for two: the unpatched
+# kernel fails it one time in three.
+echo 0 >/sys/kernel/mm/ksm/smart_scan
+
 for mode in "-M -p 10" -U "-Z -p 10 -z 0" "-Z -p 10 -z 1" "-N -m 1" "-N -m 0" \
 	"-P -s 20" "-H -s 20" "-D -s 20" -C; do
 	# shellcheck disable=SC2086 # the mode is several arguments
