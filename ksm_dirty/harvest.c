@@ -5,7 +5,7 @@
  *
  * The host's page table is read under one hold of its lock, and all secondary
  * MMUs are asked with one call.  ksmd's cursor then moves over the window by what
- * was found, without a look at the page tables again.  Windows that hold nothing
+ * was found, without a look at the page tables again, nor a call from here.  Windows that hold nothing
  * but written pages are passed in one walk; a written huge page is one entry of it.
  *
  * A set dirty bit means that the page was written since the last harvest, that
@@ -30,16 +30,17 @@
 #include "trace.h"
 #include "verdict.h"
 
-/* The last window harvested; it covers nothing where start equals end. */
-static struct ksm_dirty_window window;
+/* The last window harvested, and what it means for ksmd */
+static struct ksm_dirty_harvest harvest;
+struct ksm_scan_window ksm_dirty_window;
 
 /*
- * struct harvest - one walk over windows
+ * struct harvest_walk - one walk over windows
  * @next: where the walk stopped
  * @spent: what it cost so far, in pages of pages_to_scan
  * @limit: what it may cost
  */
-struct harvest {
+struct harvest_walk {
 	unsigned long next;
 	unsigned int spent;
 	unsigned int limit;
@@ -50,17 +51,6 @@ enum {
 	HARVEST_FOUND = 1,	/* the window has a page to look at */
 	HARVEST_LIMIT = 2,	/* the limit is reached */
 };
-
-/**
- * ksm_dirty_forget() - forget the last window
- *
- * Context: ksm_thread_mutex held.
- */
-void ksm_dirty_forget(void)
-{
-	window.range.start = 0;
-	window.range.end = 0;
-}
 
 static void clear_notice(struct mm_struct *mm)
 {
@@ -75,31 +65,36 @@ static void folio_take_dirty(struct folio *folio)
 		folio_mark_dirty(folio);
 }
 
+static void *folio_stable_node(struct folio *folio)
+{
+	return (void *)((unsigned long)folio->mapping & ~PAGE_MAPPING_FLAGS);
+}
+
 static bool folio_eligible(struct folio *folio)
 {
 	return folio_test_anon(folio) && !folio_is_zone_device(folio);
 }
 
-static void window_init(struct mm_struct *mm, unsigned long start,
-			unsigned long end)
+static void harvest_init(struct mm_struct *mm, unsigned long start,
+			 unsigned long end)
 {
-	memset(&window, 0, sizeof(window));
-	window.range.mm = mm;
-	window.range.start = start;
-	window.range.end = end;
+	memset(&harvest, 0, sizeof(harvest));
+	harvest.range.mm = mm;
+	harvest.range.start = start;
+	harvest.range.end = end;
 }
 
 /*
  * Returns false where the entry is not that of a huge page: it may have been
- * split, or a huge page may be on its way. *done tells that a written huge page
- * needs no window, since nobody else is to be asked.
+ * split, or a huge page may be on its way. *dirty tells that it was written,
+ * and that nobody else is to be asked.
  */
 static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
-			 unsigned long start, unsigned long end, bool *done)
+			 unsigned long start, unsigned long end, bool *dirty)
 {
 	struct mm_struct *mm = vma->vm_mm;
 	unsigned int nr = (end - start) >> PAGE_SHIFT;
-	bool dirty = false, unknown = false, present = false;
+	bool unknown = false, present = false;
 	struct folio *folio;
 	spinlock_t *ptl;	/* the lock of the page table */
 	pmd_t pmd;
@@ -115,8 +110,8 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 		present = folio_eligible(folio);
 	}
 	if (present) {
-		dirty = pmd_dirty(pmd);
-		if (dirty) {
+		*dirty = pmd_dirty(pmd);
+		if (*dirty) {
 			clear_notice(mm);
 			folio_take_dirty(folio);
 			ksm_dirty_pmd_mkclean(pmdp, pmd);
@@ -126,20 +121,17 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 	}
 	spin_unlock(ptl);
 
-	*done = dirty && !mm_has_notifiers(mm);
-	if (*done) {
-		ksm_dirty_stats.pages_dirty += nr;
-		trace_ksm_dirty_harvest(mm, start, nr, true, nr, nr, 0);
+	if (*dirty && !mm_has_notifiers(mm))
 		return true;
-	}
 
-	window_init(mm, start, end);
+	harvest_init(mm, start, end);
 	if (present)
-		bitmap_fill(window.present, nr);
-	if (dirty)
-		bitmap_fill(window.range.dirty, nr);
+		bitmap_fill(harvest.present, nr);
+	if (*dirty)
+		bitmap_fill(harvest.range.dirty, nr);
 	if (unknown)
-		bitmap_fill(window.range.unknown, nr);
+		bitmap_fill(harvest.range.unknown, nr);
+	*dirty = false;
 	return true;
 }
 
@@ -152,7 +144,7 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 	pte_t *first, *ptep;
 	spinlock_t *ptl;	/* the lock of the page table */
 
-	window_init(mm, start, end);
+	harvest_init(mm, start, end);
 	first = pte_offset_map_lock(mm, pmdp, start, &ptl);
 	if (!first)
 		return;
@@ -163,7 +155,8 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 	ptep = first;
 	for (i = 0; left; i++) {
 		unsigned int nr = min(left, BITS_PER_LONG);
-		unsigned long present = 0, dirty = 0, unknown = 0, bit = 1;
+		unsigned long present = 0, dirty = 0, unknown = 0, ksm = 0;
+		unsigned long bit = 1;
 
 		for (left -= nr; nr; nr--, bit <<= 1, ptep++) {
 			pte_t pte = ptep_get(ptep);
@@ -186,58 +179,98 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 				dirty |= bit;
 			} else if (unlikely(folio_maybe_dma_pinned(folio))) {
 				unknown |= bit;
+			} else if (folio_test_ksm(folio)) {
+				ksm |= bit;
+				ksm_dirty_window.stable_node[ptep - first] =
+					folio_stable_node(folio);
 			}
 			present |= bit;
 		}
-		window.present[i] = present;
-		window.range.dirty[i] = dirty;
-		window.range.unknown[i] = unknown;
+		harvest.present[i] = present;
+		harvest.range.dirty[i] = dirty;
+		harvest.range.unknown[i] = unknown;
+		harvest.ksm[i] = ksm;
 	}
 	pte_unmap_unlock(first, ptl);
+}
+
+/*
+ * The pages of a huge page that is written in every pass are not passed over for
+ * ever: from time to time they are looked at as if nothing were known.
+ */
+static bool harvest_probe(struct mm_struct *mm, unsigned long start,
+			  unsigned long end)
+{
+	unsigned int nr = (end - start) >> PAGE_SHIFT;
+
+	if (!ksm_dirty_probe(mm, start, ksm_dirty_window.pass))
+		return false;
+	harvest_init(mm, start, end);
+	bitmap_fill(harvest.present, nr);
+	bitmap_fill(harvest.range.unknown, nr);
+	ksm_dirty_stats.pages_probed += nr;
+	return true;
 }
 
 static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 			     struct mm_walk *walk)
 {
-	struct harvest *harvest = walk->private;
-	struct mmu_dirty_range *range = &window.range;
+	struct ksm_scan_window *window = &ksm_dirty_window;
+	struct harvest_walk *hwalk = walk->private;
+	struct mmu_dirty_range *range = &harvest.range;
 	unsigned int nr = (end - addr) >> PAGE_SHIFT;
 	unsigned int present, dirty, unknown;
 	pmd_t pmd = pmdp_get_lockless(pmdp);
-	bool done = false, huge;
+	bool all_dirty = false, huge;
 
 	cond_resched();
-	harvest->next = end;
+	hwalk->next = end;
 	if (!pmd_present(pmd))
 		return 0;
 
 	huge = pmd_leaf(pmd) &&
-	       harvest_huge(walk->vma, pmdp, addr, end, &done);
+	       harvest_huge(walk->vma, pmdp, addr, end, &all_dirty);
 	if (!huge)
 		harvest_ptes(walk->vma, pmdp, addr, end);
 	ksm_dirty_stats.windows++;
-	harvest->spent += ksm_dirty_cost(huge ? 1 : nr);
-	if (done)
+	hwalk->spent += ksm_dirty_cost(huge ? 1 : nr);
+
+	if (!all_dirty) {
+		mmu_notifier_test_clear_dirty(range);
+		/* A secondary MMU may know of pages that are not here for us to judge */
+		bitmap_and(range->dirty, range->dirty, harvest.present, nr);
+		all_dirty = huge && bitmap_full(range->dirty, nr);
+	}
+	if (all_dirty && !harvest_probe(walk->mm, addr, end)) {
+		ksm_dirty_stats.pages_dirty += nr;
+		trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, nr, nr, 0);
 		goto next;
+	}
 
-	mmu_notifier_test_clear_dirty(range);
-	/* A secondary MMU may know of pages that are not here for us to judge */
-	bitmap_and(range->dirty, range->dirty, window.present, nr);
-
-	present = bitmap_weight(window.present, nr);
 	dirty = bitmap_weight(range->dirty, nr);
 	ksm_dirty_stats.pages_dirty += dirty;
 	if (trace_ksm_dirty_harvest_enabled()) {
 		bitmap_andnot(range->unknown, range->unknown, range->dirty, nr);
-		bitmap_and(range->unknown, range->unknown, window.present, nr);
+		bitmap_and(range->unknown, range->unknown, harvest.present, nr);
+		present = bitmap_weight(harvest.present, nr);
 		unknown = bitmap_weight(range->unknown, nr);
 		trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, present,
 					dirty, unknown);
 	}
-	if (dirty != present)
+	if (ksm_dirty_judge(&harvest, window)) {
+		window->start = addr;
+		window->end = end;
+		window->recheck = ksm_dirty_due(addr >> PMD_SHIFT, window->pass,
+						READ_ONCE(ksm_dirty_recheck_passes));
+		present = bitmap_weight(window->look, nr);
+		unknown = present - bitmap_weight(window->clean, nr) -
+			  bitmap_weight(window->merged, nr);
+		ksm_dirty_stats.pages_clean += present - unknown;
+		ksm_dirty_stats.pages_unknown += unknown;
 		return HARVEST_FOUND;
+	}
 next:
-	return harvest->spent < harvest->limit ? 0 : HARVEST_LIMIT;
+	return hwalk->spent < hwalk->limit ? 0 : HARVEST_LIMIT;
 }
 
 static const struct mm_walk_ops harvest_ops = {
@@ -258,42 +291,26 @@ enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 					unsigned long *address,
 					unsigned int *budget)
 {
-	struct harvest harvest = {
-		.limit = min(*budget, KSM_DIRTY_HOLD_PAGES),
+	struct harvest_walk hwalk = {
+		.limit = *budget,
 	};
-	enum ksm_scan_verdict verdict;
 	int stopped;
 
 	if (!ksm_dirty_vma_eligible(vma->vm_flags))
 		return KSM_SCAN_UNKNOWN;
 
-	while (*address < vma->vm_end) {
-		if (ksm_dirty_window_covers(&window, *address)) {
-			verdict = ksm_dirty_window_next(&window, address);
-			/* The vma may have shrunk since the harvest. */
-			if (verdict == KSM_SCAN_NONE || *address >= vma->vm_end)
-				continue;
-			if (verdict == KSM_SCAN_CLEAN)
-				ksm_dirty_stats.pages_clean++;
-			else
-				ksm_dirty_stats.pages_unknown++;
-			return verdict;
-		}
-
-		harvest.spent = 0;
-		stopped = walk_page_range_vma(vma, *address, vma->vm_end,
-					      &harvest_ops, &harvest);
-		*budget -= min(*budget, harvest.spent);
-		if (stopped == HARVEST_FOUND) {
-			*address = window.range.start;
-			continue;
-		}
-		if (stopped == HARVEST_LIMIT) {
-			*address = harvest.next;
-			return KSM_SCAN_AGAIN;
-		}
-		break;
+	stopped = walk_page_range_vma(vma, *address, vma->vm_end,
+				      &harvest_ops, &hwalk);
+	*budget -= min(*budget, hwalk.spent);
+	switch (stopped) {
+	case HARVEST_FOUND:
+		*address = ksm_dirty_window.start;
+		return KSM_SCAN_WINDOW;
+	case HARVEST_LIMIT:
+		*address = hwalk.next;
+		return KSM_SCAN_AGAIN;
+	default:
+		*address = vma->vm_end;
+		return KSM_SCAN_NONE;
 	}
-	*address = vma->vm_end;
-	return KSM_SCAN_NONE;
 }

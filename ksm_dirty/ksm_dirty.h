@@ -9,8 +9,9 @@
 /**
  * struct ksm_dirty_stats - counters since the module was loaded
  * @pages_dirty: pages skipped since they were written, without a checksum
- * @pages_clean: pages sent to the trees without a checksum
+ * @pages_clean: pages that were vouched for, which need no checksum
  * @pages_unknown: pages sent to the stock path, checksum first
+ * @pages_probed: of those: pages of huge pages that were written
  * @windows: page table pages (of a huge page: entries) harvested
  * @flushes: TLB flushes that clearing made necessary
  *
@@ -20,6 +21,7 @@ struct ksm_dirty_stats {
 	unsigned long pages_dirty;
 	unsigned long pages_clean;
 	unsigned long pages_unknown;
+	unsigned long pages_probed;
 	unsigned long windows;
 	unsigned long flushes;
 };
@@ -27,12 +29,18 @@ struct ksm_dirty_stats {
 extern struct ksm_dirty_stats ksm_dirty_stats;
 
 /* harvest.c */
-void ksm_dirty_forget(void);
+extern struct ksm_scan_window ksm_dirty_window;
 enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 					unsigned long *address,
 					unsigned int *budget);
 
+/* probe.c */
+extern unsigned int ksm_dirty_probe_passes;
+void ksm_dirty_probe_forget(unsigned long pass);
+bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pass);
+
 /* main.c */
+extern unsigned int ksm_dirty_recheck_passes;
 bool ksm_dirty_enabled(void);
 int ksm_dirty_enable(bool on);
 u64 ksm_dirty_ksmd_runtime(void);

@@ -5,6 +5,7 @@
  *
  *	main.c		steers ksmd: registration, on and off
  *	harvest.c	reads and clears the dirty bits of a window
+ *	probe.c		remembers how often dirty huge pages were looked at in vain
  *	pte.h		what a bit of a host page table entry means
  *	verdict.h	decides what a bit means for ksmd; verdict_kunit.c tests it
  *	sysfs.c		the files under /sys/kernel/mm/ksm
@@ -28,17 +29,18 @@
 
 struct ksm_dirty_stats ksm_dirty_stats;
 
+/*
+ * In how many passes each settled page is searched again once.  A search takes as
+ * long as passing over some 300 pages, so this is 1/3 of a quiet page's cost.
+ */
+unsigned int ksm_dirty_recheck_passes = 1024;
+
 static DEFINE_MUTEX(enable_lock);
 static bool enabled;
 
 /* ksmd, from the first time it calls here, and the CPU time it had by then */
 static struct task_struct *ksmd;
 static u64 ksmd_runtime_base;
-
-static void scan_start_mm(struct mm_struct *mm)
-{
-	ksm_dirty_forget();
-}
 
 static enum ksm_scan_verdict scan_next(struct vm_area_struct *vma,
 				       unsigned long *address,
@@ -53,7 +55,7 @@ static enum ksm_scan_verdict scan_next(struct vm_area_struct *vma,
 }
 
 static const struct ksm_scan_ops scan_ops = {
-	.start_mm = scan_start_mm,
+	.window = &ksm_dirty_window,
 	.next = scan_next,
 };
 
@@ -104,6 +106,9 @@ int ksm_dirty_enable(bool on)
 			err = ksm_register_scan_ops(&scan_ops);
 		else
 			ksm_unregister_scan_ops(&scan_ops);
+		/* Nobody counts passes while ksmd is not steered */
+		if (!on)
+			ksm_dirty_probe_forget(ULONG_MAX);
 		if (!err)
 			WRITE_ONCE(enabled, on);
 	}

@@ -42,27 +42,65 @@ static ssize_t ksmd_runtime_ns_show(struct kobject *kobj,
 
 static struct kobj_attribute ksmd_runtime_ns_attr = __ATTR_RO(ksmd_runtime_ns);
 
-/* One file per counter of struct ksm_dirty_stats */
-#define KSM_DIRTY_COUNTER(_file, _member)				\
+/* One file per knob that counts passes */
+#define KSM_DIRTY_PASSES(_file, _variable)				\
+static ssize_t _file##_show(struct kobject *kobj,			\
+			    struct kobj_attribute *attr, char *buf)	\
+{									\
+	return sysfs_emit(buf, "%u\n", READ_ONCE(_variable));		\
+}									\
+static ssize_t _file##_store(struct kobject *kobj,			\
+			     struct kobj_attribute *attr,		\
+			     const char *buf, size_t count)		\
+{									\
+	unsigned int passes;						\
+	int err = kstrtouint(buf, 10, &passes);				\
+									\
+	if (err)							\
+		return err;						\
+	WRITE_ONCE(_variable, passes);					\
+	return count;							\
+}									\
+static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+
+KSM_DIRTY_PASSES(dirty_scan_probe_passes, ksm_dirty_probe_passes);
+KSM_DIRTY_PASSES(dirty_scan_recheck_passes, ksm_dirty_recheck_passes);
+
+/* One file per counter */
+#define KSM_DIRTY_COUNTER(_file, _counter)				\
 static ssize_t _file##_show(struct kobject *kobj,			\
 			    struct kobj_attribute *attr, char *buf)	\
 {									\
 	return sysfs_emit(buf, "%lu\n",					\
-			  READ_ONCE(ksm_dirty_stats._member));		\
+			  READ_ONCE(_counter));				\
 }									\
 static struct kobj_attribute _file##_attr = __ATTR_RO(_file)
 
-KSM_DIRTY_COUNTER(pages_dirty, pages_dirty);
-KSM_DIRTY_COUNTER(pages_clean, pages_clean);
-KSM_DIRTY_COUNTER(pages_unknown, pages_unknown);
-KSM_DIRTY_COUNTER(dirty_scan_windows, windows);
-KSM_DIRTY_COUNTER(dirty_scan_flushes, flushes);
+KSM_DIRTY_COUNTER(pages_dirty, ksm_dirty_stats.pages_dirty);
+KSM_DIRTY_COUNTER(pages_clean, ksm_dirty_stats.pages_clean);
+KSM_DIRTY_COUNTER(pages_unknown, ksm_dirty_stats.pages_unknown);
+KSM_DIRTY_COUNTER(pages_probed, ksm_dirty_stats.pages_probed);
+KSM_DIRTY_COUNTER(pages_settled, ksm_scan_stats.settled);
+KSM_DIRTY_COUNTER(settled_passed_over, ksm_scan_stats.passed_over);
+KSM_DIRTY_COUNTER(settled_searches, ksm_scan_stats.searches);
+KSM_DIRTY_COUNTER(settled_pruned, ksm_scan_stats.pruned);
+KSM_DIRTY_COUNTER(settled_disordered, ksm_scan_stats.disordered);
+KSM_DIRTY_COUNTER(dirty_scan_windows, ksm_dirty_stats.windows);
+KSM_DIRTY_COUNTER(dirty_scan_flushes, ksm_dirty_stats.flushes);
 
 static struct attribute *ksm_dirty_attrs[] = {
 	&dirty_scan_attr.attr,
+	&dirty_scan_probe_passes_attr.attr,
+	&dirty_scan_recheck_passes_attr.attr,
 	&pages_dirty_attr.attr,
 	&pages_clean_attr.attr,
 	&pages_unknown_attr.attr,
+	&pages_probed_attr.attr,
+	&pages_settled_attr.attr,
+	&settled_passed_over_attr.attr,
+	&settled_searches_attr.attr,
+	&settled_pruned_attr.attr,
+	&settled_disordered_attr.attr,
 	&dirty_scan_windows_attr.attr,
 	&dirty_scan_flushes_attr.attr,
 	&ksmd_runtime_ns_attr.attr,

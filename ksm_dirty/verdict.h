@@ -6,8 +6,9 @@
 #ifndef _KSM_DIRTY_VERDICT_H
 #define _KSM_DIRTY_VERDICT_H
 
-#include <linux/find.h>
+#include <linux/bitmap.h>
 #include <linux/ksm_scan.h>
+#include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/mm.h>
 #include <linux/mmu_dirty.h>
@@ -20,21 +21,17 @@
  */
 #define KSM_DIRTY_ENTRIES_PER_PAGE	64
 
-/*
- * How many pages' worth of harvesting ksmd does at most before it lets go of
- * mmap_lock: well below a millisecond, where a page's scan takes 1 to 2 us.
- */
-#define KSM_DIRTY_HOLD_PAGES		256
-
 /**
- * struct ksm_dirty_window - what the harvest of one page table page found
+ * struct ksm_dirty_harvest - what the MMUs say about one page table page
  * @range: the addresses, never beyond one pmd entry; their dirty and unknown
  *	bits
  * @present: a bit per page: mapped, anonymous, for ksmd to look at
+ * @ksm: of those: a KSM page
  */
-struct ksm_dirty_window {
+struct ksm_dirty_harvest {
 	struct mmu_dirty_range range;
 	DECLARE_BITMAP(present, MMU_DIRTY_MAX_PAGES);
+	DECLARE_BITMAP(ksm, MMU_DIRTY_MAX_PAGES);
 };
 
 /**
@@ -60,40 +57,77 @@ static inline unsigned int ksm_dirty_cost(unsigned int entries)
 }
 
 /**
- * ksm_dirty_window_covers() - was the page at an address harvested?
- * @window: the last harvest
- * @addr: the address
+ * ksm_dirty_judge() - what ksmd is to do with the pages of a harvest
+ * @harvest: the harvest
+ * @window: where the bitmaps go
+ *
+ * DIRTY pages, and what is not there, are not worth a look.
+ *
+ * Return: whether any page is.
  */
-static inline bool ksm_dirty_window_covers(const struct ksm_dirty_window *window,
-					   unsigned long addr)
+static inline bool ksm_dirty_judge(const struct ksm_dirty_harvest *harvest,
+				   struct ksm_scan_window *window)
 {
-	return addr >= window->range.start && addr < window->range.end;
+	const struct mmu_dirty_range *range = &harvest->range;
+	const unsigned int nr = MMU_DIRTY_MAX_PAGES;
+
+	if (!bitmap_andnot(window->look, harvest->present, range->dirty, nr))
+		return false;
+	bitmap_andnot(window->clean, window->look, range->unknown, nr);
+	bitmap_and(window->merged, window->clean, harvest->ksm, nr);
+	bitmap_andnot(window->clean, window->clean, harvest->ksm, nr);
+	return true;
 }
 
 /**
- * ksm_dirty_window_next() - find the next page of a window that is worth a look
- * @window: the harvest
- * @address: an address that the window covers; moved to the page found, else
- *	to the end of the window
- *
- * DIRTY pages, and what is not there, are passed over.
- *
- * Return: the verdict on the page found, KSM_SCAN_CLEAN or KSM_SCAN_UNKNOWN;
- * KSM_SCAN_NONE where there is none.
+ * ksm_dirty_due() - is it the turn of a page, or of a window?
+ * @number: its number
+ * @pass: the number of the pass
+ * @interval: in how many passes each gets its turn once; 0: never
  */
-static inline enum ksm_scan_verdict
-ksm_dirty_window_next(const struct ksm_dirty_window *window,
-		      unsigned long *address)
+static inline bool ksm_dirty_due(unsigned long number, unsigned long pass,
+				 unsigned int interval)
 {
-	const struct mmu_dirty_range *range = &window->range;
-	unsigned long size = (range->end - range->start) >> PAGE_SHIFT;
-	unsigned long i = (*address - range->start) >> PAGE_SHIFT;
+	return interval && number % interval == pass % interval;
+}
 
-	i = find_next_andnot_bit(window->present, range->dirty, size, i);
-	*address = range->start + (min(i, size) << PAGE_SHIFT);
-	if (i >= size)
-		return KSM_SCAN_NONE;
-	return test_bit(i, range->unknown) ? KSM_SCAN_UNKNOWN : KSM_SCAN_CLEAN;
+/* Stages of probing a huge page that is written in every pass */
+enum {
+	KSM_DIRTY_PROBE_SEEN,	/* dirty for the first time */
+	KSM_DIRTY_PROBE_FIRST,	/* now its checksums are taken */
+	KSM_DIRTY_PROBE_SECOND,	/* now they are compared */
+	KSM_DIRTY_PROBE_BACKOFF,	/* and from here on, ever more rarely */
+};
+
+/**
+ * ksm_dirty_probe_due() - are the pages of a dirty huge page to be looked at?
+ * @stage: how far probing it has come; moved on
+ * @pass: the number of the pass
+ * @interval: the longest time between two probes, in passes; 0: no probes
+ *
+ * A probe takes two passes in a row, as a checksum has to be compared with an
+ * earlier one.  The first follows at once where the page is dirty again.  Those
+ * behind it are 4, 16, 64, ... passes apart, up to @interval rounded down to a
+ * power of 2, and start in passes that are multiples of that: huge pages that
+ * are probed in different passes would not meet.
+ */
+static inline bool ksm_dirty_probe_due(unsigned int *stage, unsigned long pass,
+				       unsigned int interval)
+{
+	unsigned int order, max_order;
+	unsigned long phase;
+
+	if (interval < 2)
+		return false;
+	if (*stage < KSM_DIRTY_PROBE_BACKOFF)
+		return (*stage)++ != KSM_DIRTY_PROBE_SEEN;
+
+	max_order = ilog2(interval);
+	order = 2 * (*stage - KSM_DIRTY_PROBE_BACKOFF + 1);
+	phase = pass & ((1UL << min(order, max_order)) - 1);
+	if (phase == 1 && order < max_order)
+		(*stage)++;
+	return phase < 2;
 }
 
 #endif /* _KSM_DIRTY_VERDICT_H */

@@ -8,60 +8,98 @@
 
 #define BASE	0x7f0000200000UL
 
-static struct ksm_dirty_window *new_window(struct kunit *test, unsigned long pages)
+static struct ksm_dirty_harvest *new_harvest(struct kunit *test, unsigned long pages)
 {
-	struct ksm_dirty_window *window;
+	struct ksm_dirty_harvest *harvest;
+
+	harvest = kunit_kzalloc(test, sizeof(*harvest), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, harvest);
+	harvest->range.start = BASE;
+	harvest->range.end = BASE + pages * PAGE_SIZE;
+	return harvest;
+}
+
+static void judge_test(struct kunit *test)
+{
+	struct ksm_dirty_harvest *harvest = new_harvest(test, 512);
+	struct ksm_scan_window *window;
 
 	window = kunit_kzalloc(test, sizeof(*window), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, window);
-	window->range.start = BASE;
-	window->range.end = BASE + pages * PAGE_SIZE;
-	return window;
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_judge(harvest, window));
+
+	/*
+	 * 0 not there; 1 DIRTY; 2 DIRTY and UNKNOWN; 3 UNKNOWN; 4 CLEAN;
+	 * 5 a KSM page, CLEAN; 6 a KSM page, UNKNOWN; 7 a KSM page, DIRTY
+	 */
+	bitmap_set(harvest->present, 1, 7);
+	bitmap_set(harvest->range.dirty, 1, 2);
+	bitmap_set(harvest->range.dirty, 7, 1);
+	bitmap_set(harvest->range.unknown, 2, 2);
+	bitmap_set(harvest->range.unknown, 6, 1);
+	bitmap_set(harvest->ksm, 5, 3);
+	KUNIT_EXPECT_TRUE(test, ksm_dirty_judge(harvest, window));
+	KUNIT_EXPECT_EQ(test, window->look[0], 0x78);
+	KUNIT_EXPECT_EQ(test, window->clean[0], 0x10);
+	KUNIT_EXPECT_EQ(test, window->merged[0], 0x20);
+
+	/* Nothing but what was written */
+	bitmap_fill(harvest->range.dirty, 512);
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_judge(harvest, window));
 }
 
-static void window_verdict_test(struct kunit *test)
+static void due_test(struct kunit *test)
 {
-	struct ksm_dirty_window *window = new_window(test, 512);
-	unsigned long addr = BASE;
+	unsigned int pass, turns = 0;
 
-	/* 0 not there; 1 DIRTY; 2 DIRTY and UNKNOWN; 3 UNKNOWN; 4 CLEAN */
-	bitmap_set(window->present, 1, 4);
-	bitmap_set(window->range.dirty, 1, 2);
-	bitmap_set(window->range.unknown, 2, 2);
-
-	KUNIT_EXPECT_EQ(test, ksm_dirty_window_next(window, &addr), KSM_SCAN_UNKNOWN);
-	KUNIT_EXPECT_EQ(test, addr, BASE + 3 * PAGE_SIZE);
-	addr += PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, ksm_dirty_window_next(window, &addr), KSM_SCAN_CLEAN);
-	KUNIT_EXPECT_EQ(test, addr, BASE + 4 * PAGE_SIZE);
-	addr += PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, ksm_dirty_window_next(window, &addr), KSM_SCAN_NONE);
-	KUNIT_EXPECT_EQ(test, addr, window->range.end);
+	for (pass = 1000; pass < 1032; pass++)
+		turns += ksm_dirty_due(7, pass, 8);
+	KUNIT_EXPECT_EQ(test, turns, 4);
+	KUNIT_EXPECT_TRUE(test, ksm_dirty_due(7, 1007, 1000));
+	KUNIT_EXPECT_TRUE(test, ksm_dirty_due(7, 12345, 1));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_due(0, 0, 0));
 }
 
-static void window_edge_test(struct kunit *test)
+/* Pages that turned hot in different passes, asked in each pass from then on */
+static void probe_test(struct kunit *test)
 {
-	struct ksm_dirty_window *window = new_window(test, 3);
-	unsigned long addr = BASE;
+	unsigned int stage[4] = {}, probes[4] = {}, together = 0, early = 0;
+	unsigned int pass, i, due;
 
-	/* Bits behind the end of a short window are nobody's */
-	bitmap_set(window->present, 2, 10);
-	KUNIT_EXPECT_EQ(test, ksm_dirty_window_next(window, &addr), KSM_SCAN_CLEAN);
-	KUNIT_EXPECT_EQ(test, addr, BASE + 2 * PAGE_SIZE);
-	set_bit(2, window->range.dirty);
-	addr = BASE;
-	KUNIT_EXPECT_EQ(test, ksm_dirty_window_next(window, &addr), KSM_SCAN_NONE);
-	KUNIT_EXPECT_EQ(test, addr, window->range.end);
+	for (pass = 0; pass < 4096; pass++) {
+		for (i = 0, due = 0; i < 4; i++) {
+			if (pass < i * 3)
+				continue;
+			if (!ksm_dirty_probe_due(&stage[i], pass, 1023))
+				continue;
+			due++;
+			probes[i]++;
+			/* Not in the first pass, at once in the next two */
+			if (pass == i * 3)
+				KUNIT_FAIL(test, "probed at first sight");
+			if (pass == i * 3 + 1 || pass == i * 3 + 2)
+				early++;
+		}
+		/* In the end all are probed in the same passes */
+		if (pass >= 2048 && due) {
+			KUNIT_EXPECT_EQ(test, due, 4);
+			KUNIT_EXPECT_LT(test, pass % 512, 2);
+			together++;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, early, 8);
+	/* Twice in each 512 passes, which 1023 is rounded down to */
+	KUNIT_EXPECT_EQ(test, together, 8);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_LT(test, probes[i], 32);
 
-	KUNIT_EXPECT_TRUE(test, ksm_dirty_window_covers(window, BASE));
-	KUNIT_EXPECT_FALSE(test, ksm_dirty_window_covers(window, BASE - PAGE_SIZE));
-	KUNIT_EXPECT_FALSE(test, ksm_dirty_window_covers(window, window->range.end));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_probe_due(&stage[0], 0, 0));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_probe_due(&stage[0], 0, 1));
 }
 
 static void range_set_test(struct kunit *test)
 {
-	struct ksm_dirty_window *window = new_window(test, 8);
-	struct mmu_dirty_range *range = &window->range;
+	struct mmu_dirty_range *range = &new_harvest(test, 8)->range;
 
 	mmu_dirty_set(range, range->dirty, BASE + PAGE_SIZE, BASE + 3 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, range->dirty[0], 0x6);
@@ -146,8 +184,9 @@ static void pmd_mkclean_test(struct kunit *test)
 }
 
 static struct kunit_case ksm_dirty_cases[] = {
-	KUNIT_CASE(window_verdict_test),
-	KUNIT_CASE(window_edge_test),
+	KUNIT_CASE(judge_test),
+	KUNIT_CASE(due_test),
+	KUNIT_CASE(probe_test),
 	KUNIT_CASE(range_set_test),
 	KUNIT_CASE(vma_test),
 	KUNIT_CASE(cost_test),

@@ -18,8 +18,16 @@
 #define WHOLE_PASS 100000000
 
 static const char *const settings[] = {
-	"dirty_scan",	  "smart_scan",	  "pages_to_scan",    "sleep_millisecs",
-	"use_zero_pages", "advisor_mode", "max_page_sharing", "run",
+	"dirty_scan",
+	"dirty_scan_probe_passes",
+	"dirty_scan_recheck_passes",
+	"smart_scan",
+	"pages_to_scan",
+	"sleep_millisecs",
+	"use_zero_pages",
+	"advisor_mode",
+	"max_page_sharing",
+	"run",
 };
 static char saved[ARRAY_SIZE(settings)][64];
 static pid_t owner;
@@ -197,6 +205,9 @@ void ksm_setup(void)
 				   "/dirty_scan: load ksm_dirty.ko first\n");
 	ksm_setup_without_module();
 	ksm_set("dirty_scan", 1);
+	/* Both depend on the number of the pass; their tests turn them on */
+	ksm_set("dirty_scan_probe_passes", 0);
+	ksm_set("dirty_scan_recheck_passes", 0);
 }
 
 /* Asleep until somebody wakes it, which only this program does. */

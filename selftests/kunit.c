@@ -3,7 +3,7 @@
  * The module's decisions, under KUnit: loads ksm_dirty_kunit.ko and reports each
  * of its cases.
  *
- * Seen to fail with: ksm_dirty_window_next() not passing over DIRTY pages.
+ * Seen to fail with: ksm_dirty_judge() not passing over DIRTY pages.
  */
 #include "ksm_dirty_util.h"
 

@@ -4,7 +4,7 @@
  * says so.  It takes the checksum path, and is not merged, as in stock KSM.
  * Pinned by registering it as a buffer of io_uring.
  *
- * Seen to fail with: harvest.c without folio_maybe_dma_pinned(); ksm_dirty_window_next()
+ * Seen to fail with: harvest.c without folio_maybe_dma_pinned(); ksm_dirty_judge()
  * calling every page UNKNOWN.
  */
 #include "ksm_dirty_util.h"

@@ -4,7 +4,7 @@
  * more passes than with dirty_scan=0, and hold what they held.  Alone in their
  * windows, and beside pages that go on being written.
  *
- * Seen to fail with: ksm_dirty_window_next() calling every page UNKNOWN.
+ * Seen to fail with: ksm_dirty_judge() calling every page UNKNOWN.
  */
 #include "ksm_dirty_util.h"
 

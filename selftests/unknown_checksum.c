@@ -5,7 +5,7 @@
  * word of all of them.  By the pages of one window, half of it elsewhere for the
  * vma boundary, and by a module that plays secondary MMU.
  *
- * Seen to fail with: ksm_dirty_window_next() calling UNKNOWN pages CLEAN; harvest.c
+ * Seen to fail with: ksm_dirty_judge() calling UNKNOWN pages CLEAN; harvest.c
  * without mmu_notifier_test_clear_dirty().
  */
 #include "ksm_dirty_util.h"

@@ -4,7 +4,7 @@
  * counted as scanned; regular and huge pages.  The same with dirty_scan=0, to
  * see that this memory does cost all of it otherwise.
  *
- * Seen to fail with: harvest.c and ksm_dirty_window_next() passing over no DIRTY
+ * Seen to fail with: harvest.c and ksm_dirty_judge() passing over no DIRTY
  * page; harvest.c leaving the cursor before the window that it found (mixed test).
  */
 #include "ksm_dirty_util.h"
