@@ -5,8 +5,9 @@
  *
  * The host's page table is read under one hold of its lock, and all secondary
  * MMUs are asked with one call.  ksmd's cursor then moves over the window by what
- * was found, without a look at the page tables again, nor a call from here.  Windows that hold nothing
- * but written pages are passed in one walk; a written huge page is one entry of it.
+ * was found, without a look at the page tables again, nor a call from here.
+ * Windows that hold nothing but written pages are passed in one walk; a written
+ * huge page is one entry of it.
  *
  * A set dirty bit means that the page was written since the last harvest, that
  * is, since the last pass.  Clearing it loses nothing: the folio is marked

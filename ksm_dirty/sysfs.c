@@ -42,29 +42,45 @@ static ssize_t ksmd_runtime_ns_show(struct kobject *kobj,
 
 static struct kobj_attribute ksmd_runtime_ns_attr = __ATTR_RO(ksmd_runtime_ns);
 
-/* One file per knob that counts passes */
-#define KSM_DIRTY_PASSES(_file, _variable)				\
-static ssize_t _file##_show(struct kobject *kobj,			\
-			    struct kobj_attribute *attr, char *buf)	\
-{									\
-	return sysfs_emit(buf, "%u\n", READ_ONCE(_variable));		\
-}									\
-static ssize_t _file##_store(struct kobject *kobj,			\
-			     struct kobj_attribute *attr,		\
-			     const char *buf, size_t count)		\
-{									\
-	unsigned int passes;						\
-	int err = kstrtouint(buf, 10, &passes);				\
-									\
-	if (err)							\
-		return err;						\
-	WRITE_ONCE(_variable, passes);					\
-	return count;							\
-}									\
-static struct kobj_attribute _file##_attr = __ATTR_RW(_file)
+/* A file that takes a number of passes */
+struct passes_attribute {
+	struct kobj_attribute attr;
+	unsigned int *passes;
+};
 
-KSM_DIRTY_PASSES(dirty_scan_probe_passes, ksm_dirty_probe_passes);
-KSM_DIRTY_PASSES(dirty_scan_recheck_passes, ksm_dirty_recheck_passes);
+static unsigned int *passes_of(struct kobj_attribute *attr)
+{
+	return container_of(attr, struct passes_attribute, attr)->passes;
+}
+
+static ssize_t passes_show(struct kobject *kobj, struct kobj_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*passes_of(attr)));
+}
+
+static ssize_t passes_store(struct kobject *kobj, struct kobj_attribute *attr,
+			    const char *buf, size_t count)
+{
+	unsigned int passes;
+	int err;
+
+	err = kstrtouint(buf, 10, &passes);
+	if (err)
+		return err;
+	WRITE_ONCE(*passes_of(attr), passes);
+	return count;
+}
+
+static struct passes_attribute probe_passes_attr = {
+	.attr = __ATTR(dirty_scan_probe_passes, 0644, passes_show, passes_store),
+	.passes = &ksm_dirty_probe_passes,
+};
+
+static struct passes_attribute recheck_passes_attr = {
+	.attr = __ATTR(dirty_scan_recheck_passes, 0644, passes_show, passes_store),
+	.passes = &ksm_dirty_recheck_passes,
+};
 
 /* One file per counter */
 #define KSM_DIRTY_COUNTER(_file, _counter)				\
@@ -90,8 +106,8 @@ KSM_DIRTY_COUNTER(dirty_scan_flushes, ksm_dirty_stats.flushes);
 
 static struct attribute *ksm_dirty_attrs[] = {
 	&dirty_scan_attr.attr,
-	&dirty_scan_probe_passes_attr.attr,
-	&dirty_scan_recheck_passes_attr.attr,
+	&probe_passes_attr.attr.attr,
+	&recheck_passes_attr.attr.attr,
 	&pages_dirty_attr.attr,
 	&pages_clean_attr.attr,
 	&pages_unknown_attr.attr,
