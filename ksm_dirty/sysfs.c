@@ -82,27 +82,29 @@ static struct passes_attribute recheck_passes_attr = {
 	.passes = &ksm_dirty_recheck_passes,
 };
 
+/* The kernel's counters go on over a reload; the files start at 0 */
+static struct ksm_scan_stats scan_base;
+
 /* One file per counter */
-#define KSM_DIRTY_COUNTER(_file, _counter)				\
+#define KSM_DIRTY_COUNTER(_file, _counter, _base)			\
 static ssize_t _file##_show(struct kobject *kobj,			\
 			    struct kobj_attribute *attr, char *buf)	\
 {									\
-	return sysfs_emit(buf, "%lu\n",					\
-			  READ_ONCE(_counter));				\
+	return sysfs_emit(buf, "%lu\n", READ_ONCE(_counter) - (_base));	\
 }									\
 static struct kobj_attribute _file##_attr = __ATTR_RO(_file)
 
-KSM_DIRTY_COUNTER(pages_dirty, ksm_dirty_stats.pages_dirty);
-KSM_DIRTY_COUNTER(pages_clean, ksm_dirty_stats.pages_clean);
-KSM_DIRTY_COUNTER(pages_unknown, ksm_dirty_stats.pages_unknown);
-KSM_DIRTY_COUNTER(pages_probed, ksm_dirty_stats.pages_probed);
-KSM_DIRTY_COUNTER(pages_settled, ksm_scan_stats.settled);
-KSM_DIRTY_COUNTER(settled_passed_over, ksm_scan_stats.passed_over);
-KSM_DIRTY_COUNTER(settled_searches, ksm_scan_stats.searches);
-KSM_DIRTY_COUNTER(settled_pruned, ksm_scan_stats.pruned);
-KSM_DIRTY_COUNTER(settled_disordered, ksm_scan_stats.disordered);
-KSM_DIRTY_COUNTER(dirty_scan_windows, ksm_dirty_stats.windows);
-KSM_DIRTY_COUNTER(dirty_scan_flushes, ksm_dirty_stats.flushes);
+KSM_DIRTY_COUNTER(pages_dirty, ksm_dirty_stats.pages_dirty, 0);
+KSM_DIRTY_COUNTER(pages_clean, ksm_dirty_stats.pages_clean, 0);
+KSM_DIRTY_COUNTER(pages_unknown, ksm_dirty_stats.pages_unknown, 0);
+KSM_DIRTY_COUNTER(pages_probed, ksm_dirty_stats.pages_probed, 0);
+KSM_DIRTY_COUNTER(pages_settled, ksm_scan_stats.settled, 0);
+KSM_DIRTY_COUNTER(settled_passed_over, ksm_scan_stats.passed_over, scan_base.passed_over);
+KSM_DIRTY_COUNTER(settled_searches, ksm_scan_stats.searches, scan_base.searches);
+KSM_DIRTY_COUNTER(settled_pruned, ksm_scan_stats.pruned, scan_base.pruned);
+KSM_DIRTY_COUNTER(settled_disordered, ksm_scan_stats.disordered, scan_base.disordered);
+KSM_DIRTY_COUNTER(dirty_scan_windows, ksm_dirty_stats.windows, 0);
+KSM_DIRTY_COUNTER(dirty_scan_flushes, ksm_dirty_stats.flushes, 0);
 
 static struct attribute *ksm_dirty_attrs[] = {
 	&dirty_scan_attr.attr,
@@ -137,6 +139,7 @@ static const struct attribute_group ksm_dirty_attr_group = {
  */
 int ksm_dirty_sysfs_init(void)
 {
+	scan_base = ksm_scan_stats;
 	return sysfs_merge_group(mm_kobj, &ksm_dirty_attr_group);
 }
 

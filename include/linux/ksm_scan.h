@@ -16,11 +16,14 @@ struct vm_area_struct;
 #define KSM_SCAN_HOLD_PAGES		256U
 
 /*
- * Passing over this many settled pages takes as long as scanning a volatile
- * page does (checksum, page reference, rmap_item); Documentation/ has the
- * measurement.
+ * Passing over this many settled pages, or freeing the items of as many pages,
+ * takes no longer than scanning a volatile page does (checksum, page reference,
+ * rmap_item); Documentation/ has the measurement.
  */
 #define KSM_SCAN_ITEMS_PER_PAGE		32
+
+/* How many items ksmd frees at most before it lets go of mmap_lock: likewise */
+#define KSM_SCAN_HOLD_ITEMS		2048
 
 /**
  * enum ksm_scan_verdict - what ksmd is to do with the cursor
