@@ -48,9 +48,8 @@ enum variant { OFF, STOCK, SMART, DIRTY, VARIANTS };
 /**
  * struct variant_info - how a variant is set up and how long it takes to show
  * @warm_up: passes before the first that counts
- * @cycle: passes that make one sample, a whole turn of whatever the variant
- *         does not do in every pass: smart_scan skips a page up to 8 times and
- *         then scans it, dirty_scan probes and rebuilds at powers of two
+ * @cycle: passes that make one sample.  smart_scan skips a page up to 8 times,
+ *	then scans it; dirty_scan's turn is too long for that, see looks_seldom()
  */
 static const struct variant_info {
 	const char *name;
@@ -68,6 +67,8 @@ static const struct variant_info {
 
 enum metric {
 	KSMD_NS_PER_PAGE,
+	KSMD_BETWEEN_NS_PER_PAGE,
+	KSMD_LOOK_NS_PER_PAGE,
 	SKIPPED_PERCENT,
 	RMAP_BYTES_PER_PAGE,
 	FULL_SCANS_PER_S,
@@ -88,6 +89,8 @@ static const struct {
 	const char *unit;
 } metrics[METRICS] = {
 	[KSMD_NS_PER_PAGE] = { "ksmd_ns_per_page", "ns" },
+	[KSMD_BETWEEN_NS_PER_PAGE] = { "ksmd_between_ns_per_page", "ns" },
+	[KSMD_LOOK_NS_PER_PAGE] = { "ksmd_look_ns_per_page", "ns" },
 	[SKIPPED_PERCENT] = { "skipped_percent", "percent" },
 	[RMAP_BYTES_PER_PAGE] = { "rmap_bytes_per_page", "bytes" },
 	[FULL_SCANS_PER_S] = { "full_scans_per_s", "1/s" },
@@ -362,8 +365,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /*
- * The time in the function, in ticks of the TSC: the median of the calls traced,
- * since an emulated CPU may lose milliseconds in any of them.
+ * The time in the function, in ticks of the TSC: the median of the calls
+ * traced, since an emulated CPU may lose milliseconds in any of them.
  */
 static double lock_trace_ticks(void)
 {
@@ -405,6 +408,9 @@ static double lock_trace_ticks(void)
 
 /* --- leave everything as it was found --- */
 
+#define PROBE_PASSES "dirty_scan_probe_passes"
+#define RECHECK_PASSES "dirty_scan_recheck_passes"
+
 static struct {
 	const char *name;
 	char value[128];
@@ -413,6 +419,7 @@ static struct {
 	{ "dirty_scan", "" },	 { "smart_scan", "" },
 	{ "pages_to_scan", "" }, { "sleep_millisecs", "" },
 	{ "advisor_mode", "" },	 { "run", "" },
+	{ PROBE_PASSES, "" },	 { RECHECK_PASSES, "" },
 };
 
 static cpu_set_t ksmd_cpus;
@@ -433,6 +440,17 @@ static void save_settings(void)
 		strcpy(knobs[i].value, word);
 	}
 	sched_getaffinity(ksmd, sizeof(ksmd_cpus), &ksmd_cpus);
+}
+
+/* What a file held when this program started; 0 where there is no such file. */
+static uint64_t saved(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
+		if (!strcmp(knobs[i].name, name))
+			return strtoull(knobs[i].value, NULL, 10);
+	return 0;
 }
 
 static void restore_settings(void)
@@ -576,6 +594,13 @@ static void ksmd_settle(void)
 	}
 }
 
+/* How often dirty_scan looks at pages that it passes over else; 0: never. */
+static void look_every(uint64_t probe_passes, uint64_t recheck_passes)
+{
+	ksm_write_if(PROBE_PASSES, probe_passes);
+	ksm_write_if(RECHECK_PASSES, recheck_passes);
+}
+
 /* From any state into @v, asleep before its next pass. */
 static void ksmd_setup(const struct variant_info *v)
 {
@@ -585,6 +610,7 @@ static void ksmd_setup(const struct variant_info *v)
 	ksmd_settle();
 	ksm_write_if("smart_scan", v->smart_scan);
 	ksm_write_if("dirty_scan", v->dirty_scan);
+	look_every(saved(PROBE_PASSES), saved(RECHECK_PASSES));
 	ksm_write("run", v->run);
 	ksmd_settle();
 	writer.mark = writer.progress->writes;
@@ -649,19 +675,25 @@ static double spread(struct series *s)
 	return 100 * (s->value[s->count - 1] - s->value[0]) / middle;
 }
 
-/* One sample: the mean over a whole cycle of the variant. */
-static void sample_cost(enum variant v)
+/**
+ * measure_passes() - what a pass costs
+ * @passes: how many to take
+ * @alike: they all do the same: take the median, since a short pass is easily
+ *         disturbed; else the mean
+ * @tries: how many it took
+ *
+ * Returns nanoseconds per page.
+ */
+static double measure_passes(unsigned int passes, bool alike,
+			     unsigned int *tries)
 {
-	unsigned int passes = 0, tries = 0;
-	uint64_t total = 0, ns, scanned, skipped;
-	double visits;
+	struct series cost = {};
+	double total = 0;
+	uint64_t ns;
 
-	scanned = ksm_count("pages_scanned");
-	skipped = v == SMART ? ksm_count("pages_skipped") :
-		  v == DIRTY ? ksm_count("pages_dirty") :
-			       0;
-	while (passes < variants[v].cycle) {
-		if (++tries > 2 * variants[v].cycle + 4)
+	*tries = 0;
+	while (cost.count < passes) {
+		if (++*tries > 2 * passes + 4)
 			fail(EXIT_FAILURE,
 			     "ksmd runs passes nobody asked for; is anything else setting up KSM?");
 		if (!ksmd_pass(&ns)) {
@@ -669,8 +701,66 @@ static void sample_cost(enum variant v)
 			continue;
 		}
 		total += ns;
-		passes++;
+		cost.value[cost.count++] = ns;
 	}
+	return (alike ? median(&cost) : total / passes) / writer.pages;
+}
+
+static void warm_up(unsigned int passes)
+{
+	uint64_t ns;
+
+	while (passes--)
+		ksmd_pass(&ns);
+}
+
+/*
+ * dirty_scan looks at what it passes over in a few passes out of thousands, too
+ * rarely to wait for: volatile huge pages in two out of PROBE_PASSES in a row,
+ * settled pages in one out of RECHECK_PASSES.  So it is made to look at all of
+ * them in each pass, and in none, and the cost is put together from both.
+ */
+static bool looks_seldom(enum variant v)
+{
+	return v == DIRTY && ksm_has(PROBE_PASSES) && ksm_has(RECHECK_PASSES);
+}
+
+/* In what share of the passes a page is looked at. */
+static double look_share(void)
+{
+	uint64_t probe = saved(PROBE_PASSES), recheck = saved(RECHECK_PASSES);
+
+	if (writer.writes)
+		return probe > 1 ? 2.0 / probe : 0;
+	return recheck ? 1.0 / recheck : 0;
+}
+
+/* A pass that looks at everything; from the third on, all is under way. */
+static void sample_look(enum variant v)
+{
+	unsigned int tries;
+
+	look_every(2, 1);
+	warm_up(3);
+	add(v, KSMD_LOOK_NS_PER_PAGE, measure_passes(2, false, &tries));
+	look_every(0, 0);
+	warm_up(2);
+}
+
+/* One sample: the mean over a whole cycle of the variant. */
+static void sample_cost(enum variant v)
+{
+	unsigned int passes = variants[v].cycle;
+	struct series *look = &results[v][KSMD_LOOK_NS_PER_PAGE];
+	uint64_t scanned, skipped;
+	double visits, cost;
+	unsigned int tries;
+
+	scanned = ksm_count("pages_scanned");
+	skipped = v == SMART ? ksm_count("pages_skipped") :
+		  v == DIRTY ? ksm_count("pages_dirty") :
+			       0;
+	cost = measure_passes(passes, looks_seldom(v), &tries);
 	visits = (double)tries * writer.pages;
 	scanned = ksm_count("pages_scanned") - scanned;
 	skipped = v == SMART ? ksm_count("pages_skipped") - skipped :
@@ -682,7 +772,11 @@ static void sample_cost(enum variant v)
 		     "ksmd looked at %.0f pages in %u passes over %" PRIu64
 		     ": not a measurement of these pages",
 		     (double)scanned + skipped, tries, writer.pages);
-	add(v, KSMD_NS_PER_PAGE, (double)total / passes / writer.pages);
+	if (looks_seldom(v)) {
+		add(v, KSMD_BETWEEN_NS_PER_PAGE, cost);
+		cost += look_share() * look->value[look->count - 1];
+	}
+	add(v, KSMD_NS_PER_PAGE, cost);
 	if (writer.writes)
 		add(v, SKIPPED_PERCENT, 100 * skipped / visits);
 }
@@ -725,11 +819,15 @@ static double writer_speed(void)
 	return writes / (seconds_now() - time);
 }
 
-/* ksmd without sleep, from the end of one pass to the end of another. */
+/*
+ * ksmd without sleep, from the end of one pass to the end of another.  dirty_scan
+ * still passes over all that it can; the passes that look are added.
+ */
 static void sample_saturated(enum variant v)
 {
+	struct series *look = &results[v][KSMD_LOOK_NS_PER_PAGE];
+	double time, pass;
 	uint64_t scans;
-	double time;
 
 	ksm_write("sleep_millisecs", 0);
 	scans = wait_for_scan(ksm_read("full_scans"));
@@ -740,7 +838,11 @@ static void sample_saturated(enum variant v)
 	else
 		nap(settings.window);
 	scans = wait_for_scan(ksm_read("full_scans")) - scans;
-	add(v, FULL_SCANS_PER_S, scans / (seconds_now() - time));
+	pass = (seconds_now() - time) / scans;
+	if (looks_seldom(v))
+		pass += look_share() * look->value[look->count - 1] *
+			writer.pages / 1e9;
+	add(v, FULL_SCANS_PER_S, 1 / pass);
 }
 
 /* The writer's speed beside a ksmd that makes a pass now and then. */
@@ -850,12 +952,12 @@ static void measure_variant(enum variant v, bool full)
 {
 	const struct variant_info *info = &variants[v];
 	unsigned int i;
-	uint64_t ns;
 
 	ksmd_setup(info);
 	if (info->run) {
-		for (i = 0; i < info->warm_up; i++)
-			ksmd_pass(&ns);
+		warm_up(info->warm_up);
+		if (looks_seldom(v))
+			sample_look(v);
 		for (i = 0; i < settings.samples; i++)
 			sample_cost(v);
 		add(v, RMAP_BYTES_PER_PAGE,
@@ -1026,8 +1128,7 @@ static bool latency_variant(enum variant v)
 /* Does the guest notice? */
 static void latency(const char *workload, uint64_t mib, bool huge)
 {
-	unsigned int round, v, m, i;
-	uint64_t ns;
+	unsigned int round, v, m;
 
 	memset(results, 0, sizeof(results));
 	writer_start(huge, mib, true, GUEST, true);
@@ -1036,8 +1137,8 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 			if (!latency_variant(v))
 				continue;
 			ksmd_setup(&variants[v]);
-			for (i = 0; i < variants[v].warm_up; i++)
-				ksmd_pass(&ns);
+			look_every(0, 0);
+			warm_up(variants[v].warm_up);
 			sample_latency(v);
 			if (v == DIRTY)
 				sample_mmu_lock(v);
@@ -1119,21 +1220,28 @@ static unsigned int steps_of(const struct workload *w)
 static void help(void)
 {
 	puts("usage: measure [OPTION]... WORKLOAD...\n"
-	     "Measures what KSM costs for memory that KSM cannot merge. Needs root and two\n"
-	     "CPUs; changes KSM's settings and puts them back. Results go to stdout as lines\n"
+	     "Measures what KSM costs for memory that KSM cannot merge. Needs root "
+	     "and two\n"
+	     "CPUs; changes KSM's settings and puts them back. Results go to stdout "
+	     "as lines\n"
 	     "  workload,where,mapping,variant,metric,value,unit,spread\n"
-	     "(value: median; spread: largest minus smallest, in percent of it), progress\n"
+	     "(value: median; spread: largest minus smallest, in percent of it), "
+	     "progress\n"
 	     "and errors to stderr.\n"
 	     "\n"
 	     "  volatile            memory rewritten in a loop\n"
 	     "  static              memory that does not change, a quarter of --size\n"
 	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
-	     "  latency             a guest's writes, one after the other, half of --size\n"
+	     "  latency             a guest's writes, one after the other, half of "
+	     "--size\n"
 	     "\n"
-	     "  --size MIB          memory scanned, MiB, a multiple of 8 (default 256; not for\n"
+	     "  --size MIB          memory scanned, MiB, a multiple of 8 (default "
+	     "256; not for\n"
 	     "                      scale)\n"
-	     "  --where LIST        of host,guest: who rewrites volatile memory, the guest half\n"
-	     "                      of --size (default both); latency is a guest's, all else\n"
+	     "  --where LIST        of host,guest: who rewrites volatile memory, the "
+	     "guest half\n"
+	     "                      of --size (default both); latency is a guest's, "
+	     "all else\n"
 	     "                      the host's\n"
 	     "  --mappings LIST     of 4k,thp (default both)\n"
 	     "  --variants LIST     of off,stock,smart,dirty (default all)\n"
@@ -1264,8 +1372,9 @@ static void set_up(void)
 		fail(EXIT_FAILURE, KSM
 		     "smart_scan is missing: leave smart out of --variants on this kernel");
 	if (settings.variant[DIRTY] && !ksm_has("dirty_scan"))
-		fail(EXIT_FAILURE, KSM
-		     "dirty_scan is missing: load ksm_dirty, or leave dirty out of --variants");
+		fail(EXIT_FAILURE,
+		     KSM "dirty_scan is missing: load ksm_dirty, or leave "
+			 "dirty out of --variants");
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -51,6 +51,8 @@ function checks_heading() {
 function tables(w, p, name) {
 	heading(name ": ksmd CPU time per page and pass")
 	lines("", w, p, "ksmd_ns_per_page", "ns")
+	line("  most passes", w, p, "dirty", "ksmd_between_ns_per_page", "ns")
+	line("  one that looks at everything", w, p, "dirty", "ksmd_look_ns_per_page", "ns")
 	line("PAGEMAP_SCAN over the same pages", w, p, "off", "pagemap_scan_ns_per_page", "ns")
 
 	heading(name ": passes per second, ksmd at full speed")
