@@ -195,24 +195,6 @@ static void harvest_ptes(struct vm_area_struct *vma, pmd_t *pmdp,
 	pte_unmap_unlock(first, ptl);
 }
 
-/*
- * The pages of a huge page that is written in every pass are not passed over for
- * ever: from time to time they are looked at as if nothing were known.
- */
-static bool harvest_probe(struct mm_struct *mm, unsigned long start,
-			  unsigned long end)
-{
-	unsigned int nr = (end - start) >> PAGE_SHIFT;
-
-	if (!ksm_dirty_probe(mm, start, ksm_dirty_window.pass))
-		return false;
-	harvest_init(mm, start, end);
-	bitmap_fill(harvest.present, nr);
-	bitmap_fill(harvest.range.unknown, nr);
-	ksm_dirty_stats.pages_probed += nr;
-	return true;
-}
-
 static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 			     struct mm_walk *walk)
 {
@@ -222,7 +204,7 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 	unsigned int nr = (end - addr) >> PAGE_SHIFT;
 	unsigned int present, dirty, unknown;
 	pmd_t pmd = pmdp_get_lockless(pmdp);
-	bool all_dirty = false, huge;
+	bool all_dirty = false, huge, probe;
 
 	cond_resched();
 	hwalk->next = end;
@@ -236,19 +218,31 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 	ksm_dirty_stats.windows++;
 	hwalk->spent += ksm_dirty_cost(huge ? 1 : nr);
 
-	if (!all_dirty) {
+	if (all_dirty) {
+		probe = ksm_dirty_probe(walk->mm, addr, window->pass);
+		if (!probe) {
+			ksm_dirty_stats.pages_dirty += nr;
+			trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, nr, nr, 0);
+			goto next;
+		}
+		harvest_init(walk->mm, addr, end);
+		bitmap_fill(harvest.present, nr);
+		bitmap_fill(range->dirty, nr);
+		dirty = nr;
+	} else {
 		mmu_notifier_test_clear_dirty(range);
 		/* A secondary MMU may know of pages that are not here for us to judge */
 		bitmap_and(range->dirty, range->dirty, harvest.present, nr);
-		all_dirty = huge && bitmap_full(range->dirty, nr);
+		dirty = bitmap_weight(range->dirty, nr);
+		probe = dirty && ksm_dirty_probe(walk->mm, addr, window->pass);
 	}
-	if (all_dirty && !harvest_probe(walk->mm, addr, end)) {
-		ksm_dirty_stats.pages_dirty += nr;
-		trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, nr, nr, 0);
-		goto next;
+	if (probe) {
+		/* As if nothing were known of those that were written */
+		bitmap_or(range->unknown, range->unknown, range->dirty, nr);
+		bitmap_zero(range->dirty, nr);
+		ksm_dirty_stats.pages_probed += dirty;
+		dirty = 0;
 	}
-
-	dirty = bitmap_weight(range->dirty, nr);
 	ksm_dirty_stats.pages_dirty += dirty;
 	if (trace_ksm_dirty_harvest_enabled()) {
 		bitmap_andnot(range->unknown, range->unknown, range->dirty, nr);

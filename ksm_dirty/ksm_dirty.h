@@ -11,7 +11,7 @@
  * @pages_dirty: pages skipped since they were written, without a checksum
  * @pages_clean: pages that were vouched for, which need no checksum
  * @pages_unknown: pages sent to the stock path, checksum first
- * @pages_probed: of those: pages of huge pages that were written
+ * @pages_probed: of those: pages that were written
  * @windows: page table pages (of a huge page: entries) harvested
  * @flushes: TLB flushes that clearing made necessary
  *
@@ -38,6 +38,7 @@ enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 extern unsigned int ksm_dirty_probe_passes;
 void ksm_dirty_probe_forget(unsigned long pass);
 bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pass);
+void ksm_dirty_probe_merged(struct mm_struct *mm, unsigned long addr);
 
 /* main.c */
 extern unsigned int ksm_dirty_recheck_passes;

@@ -5,7 +5,7 @@
  *
  *	main.c		steers ksmd: registration, on and off
  *	harvest.c	reads and clears the dirty bits of a window
- *	probe.c		remembers how often dirty huge pages were looked at in vain
+ *	probe.c		remembers how often dirty pages were looked at in vain
  *	pte.h		what a bit of a host page table entry means
  *	verdict.h	decides what a bit means for ksmd; verdict_kunit.c tests it
  *	sysfs.c		the files under /sys/kernel/mm/ksm
@@ -57,6 +57,7 @@ static enum ksm_scan_verdict scan_next(struct vm_area_struct *vma,
 static const struct ksm_scan_ops scan_ops = {
 	.window = &ksm_dirty_window,
 	.next = scan_next,
+	.merged = ksm_dirty_probe_merged,
 };
 
 /**

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Probing: one dirty bit speaks for the 512 pages of a huge page.  If one of
- * them is written all the time, the others would be passed over for ever, though
- * stock KSM merges them (and splits the huge page).  So a huge page that stays
- * dirty is looked at from time to time; verdict.h decides when.
+ * Probing: a dirty bit says that a page was written, or one of the 512 of a huge
+ * page; not that it is another page now.  Passed over for ever, the quiet pages
+ * beside a hot one in a huge page would never merge, nor would those that are
+ * written with what they hold already; stock KSM merges both.  So the dirty pages
+ * of a window that has some in each pass are looked at from time to time, as
+ * verdict.h decides, and go on being looked at as long as that merges any.
  *
- * What has to be remembered is how often that was in vain: 8 bytes per huge page
- * that is dirty, in an xarray per mm, which goes when the mm had none for a pass.
+ * What has to be remembered is how often it was in vain: 8 bytes per window that
+ * has dirty pages, in an xarray per mm, which goes when the mm had none for a pass.
  *
  * Locking: all of it belongs to ksmd, under ksm_thread_mutex.
  */
@@ -20,22 +22,23 @@
 
 #define PROBE_GFP	(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
-/* An entry of probe_mm::pages: the stage, and the pass it was last asked for */
+/* An entry of probe_mm::windows: the stage, and the pass it was last asked for */
 #define STAGE_BITS	4
 #define STAGE_MASK	((1UL << STAGE_BITS) - 1)
+#define PASS_MASK	(LONG_MAX >> STAGE_BITS)
 
 /*
- * struct probe_mm - the dirty huge pages of an mm
+ * struct probe_mm - the windows of an mm that have dirty pages
  * @node: in probe_mms
  * @mm: the mm, which is kept from being freed so that its address stays its own
  * @pass: the last pass in which there was one
- * @pages: by the number of the huge page
+ * @windows: by the number of the pmd entry
  */
 struct probe_mm {
 	struct hlist_node node;
 	struct mm_struct *mm;
 	unsigned long pass;
-	struct xarray pages;
+	struct xarray windows;
 };
 
 static DEFINE_HASHTABLE(probe_mms, 8);
@@ -47,13 +50,13 @@ unsigned int ksm_dirty_probe_passes = 4096;
 static void probe_mm_free(struct probe_mm *pmm)
 {
 	hash_del(&pmm->node);
-	xa_destroy(&pmm->pages);
+	xa_destroy(&pmm->windows);
 	mmdrop(pmm->mm);
 	kfree(pmm);
 }
 
 /**
- * ksm_dirty_probe_forget() - drop what is known of huge pages
+ * ksm_dirty_probe_forget() - drop what is known of dirty windows
  * @pass: of mms that had no dirty one since the pass before this; ULONG_MAX: of
  *	all mms
  *
@@ -72,33 +75,43 @@ void ksm_dirty_probe_forget(unsigned long pass)
 	}
 }
 
-static struct probe_mm *probe_mm_get(struct mm_struct *mm)
+static struct probe_mm *probe_mm_find(struct mm_struct *mm)
 {
 	struct probe_mm *pmm;
 
 	if (probe_last && probe_last->mm == mm)
 		return probe_last;
 	hash_for_each_possible(probe_mms, pmm, node, (unsigned long)mm) {
-		if (pmm->mm == mm)
-			goto out;
+		if (pmm->mm == mm) {
+			probe_last = pmm;
+			return pmm;
+		}
 	}
+	return NULL;
+}
+
+static struct probe_mm *probe_mm_get(struct mm_struct *mm)
+{
+	struct probe_mm *pmm = probe_mm_find(mm);
+
+	if (pmm)
+		return pmm;
 	pmm = kzalloc(sizeof(*pmm), PROBE_GFP);
 	if (!pmm)
 		return NULL;
 	mmgrab(mm);
 	pmm->mm = mm;
-	xa_init(&pmm->pages);
+	xa_init(&pmm->windows);
 	hash_add(probe_mms, &pmm->node, (unsigned long)mm);
-out:
 	probe_last = pmm;
 	return pmm;
 }
 
 /**
- * ksm_dirty_probe() - is a huge page to be looked at though it is dirty?
+ * ksm_dirty_probe() - are the dirty pages of a window to be looked at?
  * @mm: the mm
- * @addr: an address in the huge page
- * @pass: the number of the pass; each huge page is asked for once in it
+ * @addr: an address in the window
+ * @pass: the number of the pass; each window is asked for once in it
  *
  * Where memory is short the answer is no, and the next pass starts over.
  *
@@ -107,8 +120,8 @@ out:
 bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pass)
 {
 	unsigned int interval = READ_ONCE(ksm_dirty_probe_passes);
-	unsigned long index = addr >> PMD_SHIFT;
 	unsigned int stage = KSM_DIRTY_PROBE_SEEN;
+	unsigned long index = addr >> PMD_SHIFT;
 	struct probe_mm *pmm;
 	unsigned long value;
 	void *entry;
@@ -118,20 +131,46 @@ bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pas
 		ksm_dirty_probe_forget(pass);
 		probe_pass = pass;
 	}
+	if (interval < 2)
+		return false;
 	pmm = probe_mm_get(mm);
 	if (!pmm)
 		return false;
 	pmm->pass = pass;
 
-	entry = xa_load(&pmm->pages, index);
+	entry = xa_load(&pmm->windows, index);
 	if (entry) {
 		value = xa_to_value(entry);
-		/* It was quiet in between, or another one: start over */
-		if (value >> STAGE_BITS == ((pass - 1) & (LONG_MAX >> STAGE_BITS)))
+		/* It was quiet in between, or is another one: start over */
+		if (value >> STAGE_BITS == ((pass - 1) & PASS_MASK))
 			stage = value & STAGE_MASK;
 	}
 	due = ksm_dirty_probe_due(&stage, pass, interval);
-	value = (pass & (LONG_MAX >> STAGE_BITS)) << STAGE_BITS | stage;
-	xa_store(&pmm->pages, index, xa_mk_value(value), PROBE_GFP);
+	value = (pass & PASS_MASK) << STAGE_BITS | stage;
+	xa_store(&pmm->windows, index, xa_mk_value(value), PROBE_GFP);
 	return due;
+}
+
+/**
+ * ksm_dirty_probe_merged() - a page was merged
+ * @mm: its mm
+ * @addr: its address
+ *
+ * Where there may be more of its kind, the next pass probes again.
+ *
+ * Context: struct ksm_scan_ops::merged.  Does not sleep.
+ */
+void ksm_dirty_probe_merged(struct mm_struct *mm, unsigned long addr)
+{
+	struct probe_mm *pmm = probe_mm_find(mm);
+	unsigned long index = addr >> PMD_SHIFT;
+	unsigned long value;
+	void *entry;
+
+	entry = pmm ? xa_load(&pmm->windows, index) : NULL;
+	if (!entry)
+		return;
+	value = (xa_to_value(entry) & ~STAGE_MASK) | KSM_DIRTY_PROBE_FIRST;
+	/* In the place of another value: allocates nothing */
+	xa_store(&pmm->windows, index, xa_mk_value(value), GFP_NOWAIT);
 }

@@ -91,7 +91,7 @@ static inline bool ksm_dirty_due(unsigned long number, unsigned long pass,
 	return interval && number % interval == pass % interval;
 }
 
-/* Stages of probing a huge page that is written in every pass */
+/* Stages of probing a window that has dirty pages in every pass */
 enum {
 	KSM_DIRTY_PROBE_SEEN,	/* dirty for the first time */
 	KSM_DIRTY_PROBE_FIRST,	/* now its checksums are taken */
@@ -100,15 +100,15 @@ enum {
 };
 
 /**
- * ksm_dirty_probe_due() - are the pages of a dirty huge page to be looked at?
+ * ksm_dirty_probe_due() - are the dirty pages of a window to be looked at?
  * @stage: how far probing it has come; moved on
  * @pass: the number of the pass
  * @interval: the longest time between two probes, in passes; 0: no probes
  *
  * A probe takes two passes in a row, as a checksum has to be compared with an
- * earlier one.  The first follows at once where the page is dirty again.  Those
- * behind it are 4, 16, 64, ... passes apart, up to @interval rounded down to a
- * power of 2, and start in passes that are multiples of that: huge pages that
+ * earlier one.  The first follows at once where there are dirty pages again.
+ * Those behind it are 4, 16, 64, ... passes apart, up to @interval rounded down
+ * to a power of 2, and start in passes that are multiples of that: pages that
  * are probed in different passes would not meet.
  */
 static inline bool ksm_dirty_probe_due(unsigned int *stage, unsigned long pass,

@@ -18,7 +18,7 @@ before=$(cat $ksm/full_scans)
 while read -r args; do
 	start=$(cut -d. -f1 /proc/uptime)
 	# shellcheck disable=SC2086 # several arguments
-	timeout 90 ./merge_any ./$args >/tmp/out 2>&1
+	timeout 300 ./merge_any ./$args >/tmp/out 2>&1
 	echo "kvm $args: $?"
 	tail -n 4 /tmp/out | sed 's/^/# /'
 	echo "# $(($(cut -d. -f1 /proc/uptime) - start)) s"

@@ -78,6 +78,8 @@ struct ksm_scan_window {
  *	that cost, in pages of pages_to_scan; where nothing is left it should
  *	return (KSM_SCAN_AGAIN).  Called with ksm_thread_mutex held and
  *	mmap_lock held for read; may sleep.
+ * @merged: the page at an address was merged.  Called with ksm_thread_mutex
+ *	held, possibly a folio lock; must not sleep.
  *
  * Where a page's writes cannot be told, or the page is not @next's to judge,
  * the answer is KSM_SCAN_UNKNOWN, or a bit in none but @look.  A wrong answer
@@ -89,6 +91,7 @@ struct ksm_scan_ops {
 	enum ksm_scan_verdict (*next)(struct vm_area_struct *vma,
 				      unsigned long *address,
 				      unsigned int *budget);
+	void (*merged)(struct mm_struct *mm, unsigned long address);
 };
 
 /**
