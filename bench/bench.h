@@ -70,7 +70,8 @@ static inline uint64_t latency_ticks(unsigned int bucket)
 
 /* guest.c */
 void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
-		      bool huge, bool stamp, const volatile sig_atomic_t *stop);
+		      bool huge, bool stamp, uint64_t sweeps,
+		      const volatile sig_atomic_t *stop);
 void guest_interrupt(void);
 
 /* Prints "NAME: MESSAGE" on stderr and exits with @status. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The writer as a guest: one vCPU rewrites the memory, and publishes its
- * progress, in a loop that never leaves the guest by itself. The host's side
- * touches neither the memory nor the progress meanwhile.
+ * progress, in a loop that does not leave the guest by itself before all is done.
+ * The host's side touches neither the memory nor the progress meanwhile.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
@@ -48,13 +48,13 @@ latency_bucket(uint64_t ticks)
 
 GUEST_CODE __attribute__((noinline, noreturn)) static void
 guest_main(char *memory, uint64_t bytes, uint64_t stride,
-	   struct progress *progress, uint64_t stamp)
+	   struct progress *progress, uint64_t stamp, uint64_t limit)
 {
 	uint64_t writes = 0, sweeps = 0, then, now;
 	char *end = memory + bytes, *at;
 
 	then = __builtin_ia32_rdtsc();
-	for (;;) {
+	while (sweeps < limit) {
 		for (at = memory; at < end; at += stride) {
 			*(volatile uint64_t *)at = ++writes;
 			if (stamp) {
@@ -68,6 +68,8 @@ guest_main(char *memory, uint64_t bytes, uint64_t stride,
 		progress->writes = writes;
 		progress->sweeps = ++sweeps;
 	}
+	for (;;)
+		asm volatile("hlt");
 }
 
 extern const char __start_guest_code[], __stop_guest_code[];
@@ -105,10 +107,12 @@ static void check_sptes(uint64_t bytes, bool huge)
  * @progress: where the guest publishes its progress
  * @huge: whether KVM is to have mapped the memory by 2 MiB or by 4 KiB
  * @stamp: fill in @progress->latency
+ * @sweeps: halt after so many
  * @stop: set by a signal handler, which then calls guest_interrupt()
  */
 void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
-		      bool huge, bool stamp, const volatile sig_atomic_t *stop)
+		      bool huge, bool stamp, uint64_t sweeps,
+		      const volatile sig_atomic_t *stop)
 {
 	struct kvm_regs regs = {
 		.rip = CODE_GPA + ((char *)guest_main - __start_guest_code),
@@ -120,7 +124,9 @@ void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
 		.rdx = stride,
 		.rcx = PROGRESS_GPA,
 		.r8 = stamp,
+		.r9 = sweeps,
 	};
+	struct timespec nap = { .tv_nsec = 50000000 };
 	struct vmm vm;
 	int khz;
 
@@ -138,10 +144,16 @@ void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
 
 	running = vm.run[0];
 	while (!*stop) {
-		if (!ioctl(vm.vcpu_fd[0], KVM_RUN, 0))
+		if (!ioctl(vm.vcpu_fd[0], KVM_RUN, 0)) {
+			/* Short naps: a signal may come just before one. */
+			if (running->exit_reason == KVM_EXIT_HLT) {
+				nanosleep(&nap, NULL);
+				continue;
+			}
 			fail(EXIT_FAILURE,
 			     "the guest ended with exit reason %u",
 			     running->exit_reason);
+		}
 		if (errno != EINTR && errno != EAGAIN)
 			fail(EXIT_FAILURE, "KVM_RUN: %s", strerror(errno));
 	}

@@ -7,13 +7,10 @@
  * has a CPU to itself; the writer has another, and so has this program, which
  * only ever sleeps there while something is being timed.
  *
- * ksmd is stepped. It sleeps an hour after each batch, a batch is large enough
- * for a whole pass, and a write to sleep_millisecs wakes it for the next. So a
- * pass can wait until the writer has rewritten all memory since the last one,
- * and what /proc/<ksmd>/schedstat gained meanwhile is that pass's cost.
+ * ksmd is stepped (ksmd.c), so a pass can wait until the writer has rewritten all
+ * memory since the last one.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <libgen.h>
@@ -28,61 +25,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-
-#define KSM "/sys/kernel/mm/ksm/"
-#define KSMD_CPU 0
-#define WRITER_CPU 1
-
-/* A pass, or a sweep of the writer, that takes longer than this is stuck. */
-#define STUCK_SECONDS 120
-
-/* ksmd between two steps: asleep, as long as nobody writes another value. */
-#define STEP_SLEEP_MS 3600000
-/* ksmd while the writer's throughput is measured: seven passes a second. */
-#define PACED_SLEEP_MS 150
-
-#define MAX_SAMPLES 128
-
-enum variant { OFF, STOCK, SMART, DIRTY, VARIANTS };
-
-/**
- * struct variant_info - how a variant is set up and how long it takes to show
- * @warm_up: passes before the first that counts
- * @cycle: passes that make one sample.  smart_scan skips a page up to 8 times,
- *	then scans it; dirty_scan's turn is too long for that, see looks_seldom()
- */
-static const struct variant_info {
-	const char *name;
-	unsigned int run;
-	unsigned int smart_scan;
-	unsigned int dirty_scan;
-	unsigned int warm_up;
-	unsigned int cycle;
-} variants[VARIANTS] = {
-	[OFF] = { "off", 0, 0, 0, 0, 0 },
-	[STOCK] = { "stock", 1, 0, 0, 2, 1 },
-	[SMART] = { "smart", 1, 1, 0, 20, 9 },
-	[DIRTY] = { "dirty", 1, 0, 1, 4, 32 },
-};
-
-enum metric {
-	KSMD_NS_PER_PAGE,
-	KSMD_BETWEEN_NS_PER_PAGE,
-	KSMD_LOOK_NS_PER_PAGE,
-	SKIPPED_PERCENT,
-	RMAP_BYTES_PER_PAGE,
-	FULL_SCANS_PER_S,
-	WRITER_SWEEPS_PER_S,
-	WRITER_PAGES_PER_S,
-	WRITER_PERCENT_OF_OFF,
-	PAGEMAP_SCAN_NS_PER_PAGE,
-	WRITE_P50_NS,
-	WRITE_P99_NS,
-	WRITE_P999_NS,
-	VCPU_EXITS_PER_S,
-	MMU_LOCK_READ_NS,
-	METRICS
-};
+#include "measure.h"
 
 static const struct {
 	const char *name;
@@ -105,25 +48,9 @@ static const struct {
 	[MMU_LOCK_READ_NS] = { "mmu_lock_read_ns", "ns" },
 };
 
-struct series {
-	double value[MAX_SAMPLES];
-	unsigned int count;
-};
-
-enum place { HOST, GUEST, PLACES };
-
 static const char *const places[PLACES] = { "host", "guest" };
 
-static struct {
-	uint64_t mib;
-	unsigned int rounds;
-	unsigned int samples;
-	double window;
-	bool variant[VARIANTS];
-	bool mapping[2];
-	bool place[PLACES];
-	const char *writer;
-} settings = {
+struct settings settings = {
 	.mib = 256,
 	.rounds = 3,
 	.samples = 2,
@@ -133,14 +60,12 @@ static struct {
 	.place = { true, true },
 };
 
-static struct series results[VARIANTS][METRICS];
-
-static pid_t ksmd;
+struct series results[VARIANTS][METRICS];
 
 static struct {
 	pid_t pid;
 	enum place place;
-	bool writes;
+	bool writes; /* all the time */
 	uint64_t pages;
 	uint64_t mark; /* its writes when the last pass ended */
 	struct progress *progress;
@@ -148,167 +73,10 @@ static struct {
 } writer;
 
 static unsigned int thrown_away;
-static volatile sig_atomic_t interrupted;
 
 static void on_signal(int sig)
 {
 	interrupted = sig;
-}
-
-static void nap(double seconds)
-{
-	struct timespec t = { .tv_sec = seconds,
-			      .tv_nsec = (seconds - (time_t)seconds) * 1e9 };
-
-	nanosleep(&t, NULL);
-	if (interrupted)
-		fail(EXIT_FAILURE, "interrupted by signal %d", interrupted);
-}
-
-static void pin(pid_t pid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
-		fail(EXIT_FAILURE, "cannot bind process %d to CPU %d: %s", pid,
-		     cpu, strerror(errno));
-}
-
-/* --- /proc and /sys --- */
-
-static bool slurp(const char *path, char *buffer, size_t size)
-{
-	FILE *file = fopen(path, "r");
-	size_t n;
-
-	if (!file)
-		return false;
-	n = fread(buffer, 1, size - 1, file);
-	fclose(file);
-	buffer[n] = '\0';
-	return n > 0;
-}
-
-static bool ksm_has(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), KSM "%s", name);
-	return access(path, F_OK) == 0;
-}
-
-static uint64_t ksm_read(const char *name)
-{
-	char path[128], text[64];
-
-	snprintf(path, sizeof(path), KSM "%s", name);
-	if (!slurp(path, text, sizeof(text)))
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	return strtoull(text, NULL, 10);
-}
-
-static bool put(const char *path, const char *text)
-{
-	bool done;
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return done;
-}
-
-static bool ksm_put(const char *name, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), KSM "%s", name);
-	return put(path, text);
-}
-
-static void ksm_write(const char *name, uint64_t value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%" PRIu64, value);
-	if (!ksm_put(name, text))
-		fail(EXIT_FAILURE, KSM "%s: cannot write %s: %s", name, text,
-		     strerror(errno));
-}
-
-static void ksm_write_if(const char *name, uint64_t value)
-{
-	if (ksm_has(name))
-		ksm_write(name, value);
-}
-
-/* Counters that a kernel has or has not; absent counts nothing. */
-static uint64_t ksm_count(const char *name)
-{
-	return ksm_has(name) ? ksm_read(name) : 0;
-}
-
-static pid_t find_ksmd(void)
-{
-	char path[300], name[32];
-	struct dirent *entry;
-	pid_t found = 0;
-	DIR *proc = opendir("/proc");
-
-	while (proc && !found && (entry = readdir(proc))) {
-		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		if (!slurp(path, name, sizeof(name)) || strcmp(name, "ksmd\n"))
-			continue;
-		found = atoi(entry->d_name);
-	}
-	if (proc)
-		closedir(proc);
-	if (!found)
-		fail(EXIT_FAILURE,
-		     "no ksmd in /proc: boot a kernel with CONFIG_KSM");
-	return found;
-}
-
-static uint64_t ksmd_ns(void)
-{
-	char path[64], text[128];
-
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", ksmd);
-	if (!slurp(path, text, sizeof(text)))
-		fail(EXIT_FAILURE,
-		     "%s: %s (needs a kernel with CONFIG_SCHED_INFO)", path,
-		     strerror(errno));
-	return strtoull(text, NULL, 10);
-}
-
-static bool ksmd_asleep(void)
-{
-	char path[64], text[512], *state;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", ksmd);
-	if (!slurp(path, text, sizeof(text)))
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	state = strrchr(text, ')');
-	return state && state[1] && state[2] == 'S';
-}
-
-static uint64_t rmap_item_bytes(void)
-{
-	char line[512];
-	uint64_t size;
-	FILE *file = fopen("/proc/slabinfo", "r");
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "ksm_rmap_item %*u %*u %" SCNu64, &size) != 1)
-			continue;
-		fclose(file);
-		return size;
-	}
-	fail(EXIT_FAILURE,
-	     "no ksm_rmap_item in /proc/slabinfo: boot with slab_nomerge");
 }
 
 static uint64_t writer_rmap_items(void)
@@ -406,66 +174,14 @@ static double lock_trace_ticks(void)
 	return ticks[calls / 2];
 }
 
-/* --- leave everything as it was found --- */
-
-#define PROBE_PASSES "dirty_scan_probe_passes"
-#define RECHECK_PASSES "dirty_scan_recheck_passes"
-
-static struct {
-	const char *name;
-	char value[128];
-} knobs[] = {
-	/* In the order of putting them back: the advisor owns pages_to_scan. */
-	{ "dirty_scan", "" },	 { "smart_scan", "" },
-	{ "pages_to_scan", "" }, { "sleep_millisecs", "" },
-	{ "advisor_mode", "" },	 { "run", "" },
-	{ PROBE_PASSES, "" },	 { RECHECK_PASSES, "" },
-};
-
-static cpu_set_t ksmd_cpus;
-
-static void save_settings(void)
+/* At exit, for whatever reason. */
+static void clean_up(void)
 {
-	char path[128], text[128], *word;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
-		snprintf(path, sizeof(path), KSM "%s", knobs[i].name);
-		if (!slurp(path, text, sizeof(text)))
-			continue;
-		/* A choice reads "one [two]", the one in force in brackets. */
-		word = strchr(text, '[');
-		word = word ? word + 1 : text;
-		word[strcspn(word, "]\n")] = '\0';
-		strcpy(knobs[i].value, word);
-	}
-	sched_getaffinity(ksmd, sizeof(ksmd_cpus), &ksmd_cpus);
-}
-
-/* What a file held when this program started; 0 where there is no such file. */
-static uint64_t saved(const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
-		if (!strcmp(knobs[i].name, name))
-			return strtoull(knobs[i].value, NULL, 10);
-	return 0;
-}
-
-static void restore_settings(void)
-{
-	unsigned int i;
-
 	lock_trace_stop();
 	if (writer.pid > 0)
 		kill(writer.pid, SIGKILL);
 	if (*writer.path)
 		unlink(writer.path);
-	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++)
-		if (*knobs[i].value)
-			ksm_put(knobs[i].name, knobs[i].value);
-	sched_setaffinity(ksmd, sizeof(ksmd_cpus), &ksmd_cpus);
 }
 
 /* --- the writer --- */
@@ -480,9 +196,17 @@ static void writer_check(void)
 	}
 }
 
-static void writer_start(bool huge, uint64_t mib, bool writes, enum place place,
-			 bool stamp)
+/* What the writer does, besides being there. */
+enum {
+	WRITES = 1, /* rewrites its memory all the time */
+	STAMPS = 2, /* and tells the time from each write to the next */
+	PAIRS = 4, /* has every page twice */
+};
+
+static void writer_start(bool huge, uint64_t mib, unsigned int what,
+			 enum place place)
 {
+	bool writes = what & WRITES;
 	double limit = seconds_now() + STUCK_SECONDS;
 	char size[24], cpu[8];
 	const char *argv[16] = {
@@ -507,12 +231,15 @@ static void writer_start(bool huge, uint64_t mib, bool writes, enum place place,
 	snprintf(cpu, sizeof(cpu), "%d", WRITER_CPU);
 	if (!writes) {
 		argv[argc++] = "--sweeps";
-		argv[argc++] = "0";
+		/* A guest's memory is mapped as the guest writes it. */
+		argv[argc++] = place == GUEST ? "1" : "0";
 	}
 	if (place == GUEST)
 		argv[argc++] = "--guest";
-	if (stamp)
+	if (what & STAMPS)
 		argv[argc++] = "--stamp";
+	if (what & PAIRS)
+		argv[argc++] = "--pairs";
 	writer.place = place;
 	writer.writes = writes;
 	writer.pages = mib * MIB / PAGE_BYTES;
@@ -530,7 +257,7 @@ static void writer_start(bool huge, uint64_t mib, bool writes, enum place place,
 		_exit(127);
 	}
 	while (!writer.progress->ready ||
-	       (writes && !writer.progress->sweeps)) {
+	       ((writes || place == GUEST) && !writer.progress->sweeps)) {
 		writer_check();
 		if (seconds_now() > limit)
 			fail(EXIT_FAILURE, "the writer got nowhere in %d s",
@@ -553,6 +280,7 @@ static void writer_stop(void)
 	munmap(writer.progress, sizeof(*writer.progress));
 	unlink(writer.path);
 	*writer.path = '\0';
+	ksmd_reap();
 }
 
 /* Until everything has been rewritten since the last pass. */
@@ -572,82 +300,27 @@ static void wait_for_writer(void)
 	}
 }
 
-/* --- ksmd --- */
-
-static void ksmd_wake(void)
-{
-	static unsigned int turn;
-
-	ksm_write("sleep_millisecs", STEP_SLEEP_MS + (++turn & 1));
-}
-
-static void ksmd_settle(void)
-{
-	double limit = seconds_now() + STUCK_SECONDS;
-
-	while (!ksmd_asleep()) {
-		if (seconds_now() > limit)
-			fail(EXIT_FAILURE,
-			     "ksmd did not go to sleep in %d s; its pass is stuck",
-			     STUCK_SECONDS);
-		nap(0.001);
-	}
-}
-
-/* How often dirty_scan looks at pages that it passes over else; 0: never. */
-static void look_every(uint64_t probe_passes, uint64_t recheck_passes)
-{
-	ksm_write_if(PROBE_PASSES, probe_passes);
-	ksm_write_if(RECHECK_PASSES, recheck_passes);
-}
-
 /* From any state into @v, asleep before its next pass. */
-static void ksmd_setup(const struct variant_info *v)
+static void setup(enum variant v)
 {
-	ksm_write("sleep_millisecs", STEP_SLEEP_MS);
-	ksm_write("run", 0);
-	ksmd_wake();
-	ksmd_settle();
-	ksm_write_if("smart_scan", v->smart_scan);
-	ksm_write_if("dirty_scan", v->dirty_scan);
-	look_every(saved(PROBE_PASSES), saved(RECHECK_PASSES));
-	ksm_write("run", v->run);
-	ksmd_settle();
+	ksmd_setup(&variants[v]);
 	writer.mark = writer.progress->writes;
 }
 
-/**
- * ksmd_pass() - one pass of ksmd over memory that was rewritten since the last
- * @ns: the CPU time it took
- *
- * Returns false if ksmd made more than one pass meanwhile: not what was asked
- * for, and to be thrown away.
- */
+/* One pass of ksmd over memory that was rewritten since the last: ksmd_step(). */
 static bool ksmd_pass(uint64_t *ns)
 {
-	uint64_t scans, ran;
-	double limit = seconds_now() + STUCK_SECONDS;
+	bool one;
 
 	wait_for_writer();
-	scans = ksm_read("full_scans");
-	ran = ksmd_ns();
-	do {
-		/* A pass may take more than one batch. */
-		ksmd_wake();
-		ksmd_settle();
-		if (seconds_now() > limit)
-			fail(EXIT_FAILURE,
-			     "ksmd finished no pass in %d s: use less --size",
-			     STUCK_SECONDS);
-	} while (ksm_read("full_scans") == scans);
-	*ns = ksmd_ns() - ran;
+	one = ksmd_step(ns);
 	writer.mark = writer.progress->writes;
-	return ksm_read("full_scans") == scans + 1;
+	return one;
 }
 
 /* --- samples --- */
 
-static void add(enum variant v, enum metric m, double value)
+void add(enum variant v, enum metric m, double value)
 {
 	struct series *s = &results[v][m];
 
@@ -657,7 +330,7 @@ static void add(enum variant v, enum metric m, double value)
 	s->value[s->count++] = value;
 }
 
-static double median(struct series *s)
+double median(struct series *s)
 {
 	if (!s->count)
 		return NAN;
@@ -917,35 +590,45 @@ static void sample_pagemap_scan(void)
 
 static unsigned int step, steps;
 
-static void say(const char *workload, bool huge, unsigned int round,
-		enum variant v)
+/* Tells of the progress, and the last sample of @m, where there is one. */
+void say(const char *workload, enum place place, bool huge, unsigned int round,
+	 enum variant v, enum metric m)
 {
-	struct series *s = &results[v][KSMD_NS_PER_PAGE];
+	struct series *s = &results[v][m],
+		      *fast = &results[v][FULL_SCANS_PER_S];
 
 	fprintf(stderr, "# [%u/%u] %s %s %s round %u/%u %s", ++step, steps,
-		workload, places[writer.place], huge ? "thp" : "4k", round + 1,
+		workload, places[place], huge ? "thp" : "4k", round + 1,
 		settings.rounds, variants[v].name);
 	if (s->count)
-		fprintf(stderr, ": ksmd %.1f ns per page",
+		fprintf(stderr, ": %s %.1f", metrics[m].name,
 			s->value[s->count - 1]);
-	if (results[v][FULL_SCANS_PER_S].count)
+	if (fast->count)
 		fprintf(stderr, ", %.1f passes/s at full speed",
-			results[v][FULL_SCANS_PER_S]
-				.value[results[v][FULL_SCANS_PER_S].count - 1]);
+			fast->value[fast->count - 1]);
 	fputc('\n', stderr);
 }
 
-static void report(const char *workload, bool huge, enum variant v,
-		   enum metric m, const char *suffix)
+/**
+ * report() - print a row of results.csv
+ * @suffix: more to the name of the metric
+ */
+void report(const char *workload, enum place place, bool huge, enum variant v,
+	    enum metric m, const char *suffix)
 {
 	struct series *s = &results[v][m];
 
 	if (!s->count)
 		return;
-	printf("%s,%s,%s,%s,%s%s,%.6g,%s,%.3g\n", workload,
-	       places[writer.place], huge ? "thp" : "4k", variants[v].name,
-	       metrics[m].name, suffix, median(s), metrics[m].unit, spread(s));
+	printf("%s,%s,%s,%s,%s%s,%.6g,%s,%.3g\n", workload, places[place],
+	       huge ? "thp" : "4k", variants[v].name, metrics[m].name, suffix,
+	       median(s), metrics[m].unit, spread(s));
 	fflush(stdout);
+}
+
+void forget_results(void)
+{
+	memset(results, 0, sizeof(results));
 }
 
 static void measure_variant(enum variant v, bool full)
@@ -953,7 +636,7 @@ static void measure_variant(enum variant v, bool full)
 	const struct variant_info *info = &variants[v];
 	unsigned int i;
 
-	ksmd_setup(info);
+	setup(v);
 	if (info->run) {
 		warm_up(info->warm_up);
 		if (looks_seldom(v))
@@ -984,33 +667,35 @@ static void percent_of_off(enum variant v)
 		    100 * on->value[i] / off->value[i]);
 }
 
-static void compare(const char *workload, uint64_t mib, bool writes, bool huge,
-		    enum place place)
+static void compare(const char *workload, uint64_t mib, unsigned int what,
+		    bool huge, enum place place)
 {
 	unsigned int round, v, m;
-	uint64_t shared;
+	uint64_t shared, merged;
 
-	memset(results, 0, sizeof(results));
-	writer_start(huge, mib, writes, place, false);
-	shared = ksm_read("pages_shared");
+	forget_results();
+	writer_start(huge, mib, what, place);
+	shared = ksm_read("pages_shared") + ksm_read("pages_sharing");
 	for (round = 0; round < settings.rounds; round++) {
 		for (v = 0; v < VARIANTS; v++) {
 			if (!settings.variant[v])
 				continue;
 			measure_variant(v, true);
-			say(workload, huge, round, v);
+			say(workload, writer.place, huge, round, v,
+			    KSMD_NS_PER_PAGE);
 		}
 	}
-	if (ksm_read("pages_shared") > shared)
+	merged = ksm_read("pages_shared") + ksm_read("pages_sharing") - shared;
+	if (what & PAIRS ? merged < 0.99 * writer.pages : merged)
 		fail(EXIT_FAILURE,
-		     "%" PRIu64
-		     " pages merged where none are alike: not a measurement",
-		     ksm_read("pages_shared") - shared);
-	for (v = STOCK; writes && v < VARIANTS; v++)
+		     "%" PRIu64 " of %" PRIu64
+		     " pages are merged where %s are alike: not a measurement",
+		     merged, writer.pages, what & PAIRS ? "all" : "none");
+	for (v = STOCK; writer.writes && v < VARIANTS; v++)
 		percent_of_off(v);
 	for (m = 0; m < METRICS; m++)
 		for (v = 0; v < VARIANTS; v++)
-			report(workload, huge, v, m, "");
+			report(workload, writer.place, huge, v, m, "");
 	writer_stop();
 }
 
@@ -1023,14 +708,16 @@ static void scale(bool huge)
 	char suffix[24];
 
 	for (i = 0; i < sizeof(scale_mib) / sizeof(*scale_mib); i++) {
-		memset(results, 0, sizeof(results));
-		writer_start(huge, scale_mib[i], true, HOST, false);
+		forget_results();
+		writer_start(huge, scale_mib[i], WRITES, HOST);
 		for (round = 0; round < settings.rounds; round++) {
 			measure_variant(DIRTY, false);
-			say("scale", huge, round, DIRTY);
+			say("scale", writer.place, huge, round, DIRTY,
+			    KSMD_NS_PER_PAGE);
 		}
 		snprintf(suffix, sizeof(suffix), "_%u_mib", scale_mib[i]);
-		report("scale", huge, DIRTY, KSMD_NS_PER_PAGE, suffix);
+		report("scale", writer.place, huge, DIRTY, KSMD_NS_PER_PAGE,
+		       suffix);
 		writer_stop();
 	}
 }
@@ -1110,7 +797,7 @@ static void sample_mmu_lock(enum variant v)
 	unsigned int i;
 	uint64_t ns;
 
-	ksmd_setup(&variants[v]);
+	setup(v);
 	ksmd_pass(&ns);
 	lock_trace_start();
 	for (i = 0; i < 8; i++)
@@ -1130,38 +817,38 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 {
 	unsigned int round, v, m;
 
-	memset(results, 0, sizeof(results));
-	writer_start(huge, mib, true, GUEST, true);
+	forget_results();
+	writer_start(huge, mib, WRITES | STAMPS, GUEST);
 	for (round = 0; round < settings.rounds; round++) {
 		for (v = 0; v < VARIANTS; v++) {
 			if (!latency_variant(v))
 				continue;
-			ksmd_setup(&variants[v]);
+			setup(v);
 			look_every(0, 0);
 			warm_up(variants[v].warm_up);
 			sample_latency(v);
 			if (v == DIRTY)
 				sample_mmu_lock(v);
-			say(workload, huge, round, v);
+			say(workload, writer.place, huge, round, v,
+			    KSMD_NS_PER_PAGE);
 		}
 	}
 	for (m = 0; m < METRICS; m++)
 		for (v = 0; v < VARIANTS; v++)
-			report(workload, huge, v, m, "");
+			report(workload, writer.place, huge, v, m, "");
 	writer_stop();
 }
 
 /* --- workloads --- */
 
-#define WORKLOADS 4
+#define WORKLOADS 5
 
 static const struct workload {
 	const char *name;
 	bool place[PLACES];
 } workloads[WORKLOADS] = {
-	{ "volatile", { true, true } },
-	{ "static", { true, false } },
-	{ "scale", { true, false } },
+	{ "volatile", { true, true } }, { "static", { true, true } },
+	{ "merged", { true, false } },	{ "scale", { true, false } },
 	{ "latency", { false, true } },
 };
 
@@ -1179,7 +866,7 @@ static void run_workload(const struct workload *w, enum place place)
 {
 	const char *name = w->name;
 	/* A guest's sweep takes longer, an unchanging page ten times as long. */
-	uint64_t part = settings.mib / (place == GUEST ? 2 : 4);
+	uint64_t half = settings.mib / 2, quarter = settings.mib / 4;
 	unsigned int huge;
 
 	for (huge = 0; huge < 2; huge++) {
@@ -1188,12 +875,14 @@ static void run_workload(const struct workload *w, enum place place)
 		if (!strcmp(name, "scale"))
 			scale(huge);
 		else if (!strcmp(name, "latency"))
-			latency(name, part, huge);
+			latency(name, half, huge);
 		else if (!strcmp(name, "static"))
-			compare(name, part, false, huge, place);
+			compare(name, quarter, 0, huge, place);
+		else if (!strcmp(name, "merged"))
+			compare(name, quarter, PAIRS, huge, place);
 		else
-			compare(name, place == GUEST ? part : settings.mib,
-				true, huge, place);
+			compare(name, place == GUEST ? half : settings.mib,
+				WRITES, huge, place);
 	}
 }
 
@@ -1231,6 +920,7 @@ static void help(void)
 	     "\n"
 	     "  volatile            memory rewritten in a loop\n"
 	     "  static              memory that does not change, a quarter of --size\n"
+	     "  merged              memory that is merged already, a quarter of --size\n"
 	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"
@@ -1378,19 +1068,14 @@ static void set_up(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	ksmd = find_ksmd();
-	save_settings();
-	atexit(restore_settings);
+	ksmd_take();
+	atexit(clean_up);
 
 	/* Wakes at once beside a busy writer; the writer does not inherit it. */
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &priority))
 		fail(EXIT_FAILURE, "cannot become a real-time process: %s",
 		     strerror(errno));
-	pin(ksmd, KSMD_CPU);
 	pin(0, WRITER_CPU);
-	if (ksm_has("advisor_mode") && !ksm_put("advisor_mode", "none"))
-		fail(EXIT_FAILURE, KSM "advisor_mode: %s", strerror(errno));
-	ksm_write("pages_to_scan", UINT32_MAX);
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,7 @@ measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload,
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
+	workload eq "merged" ? "Memory that is merged already" : \
 	workload eq "latency" ? "A guest's writes: time from one to the next, 99.9 %" : \
 	"Rewritten memory, dirty\\_scan=1, by size"
 what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : "ksmd CPU time per page and pass"

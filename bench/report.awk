@@ -108,6 +108,20 @@ function checks(w, p,    i, t, r, k, m, x, shown) {
 	}
 }
 
+# Merged memory is to cost no more than unique memory that does not change. Huge
+# pages are none any more once they are merged.
+function check_merged(    m, x, k, r) {
+	k = "ksmd_ns_per_page"
+	checks_heading()
+	for (m = 0; m < 2; m++) {
+		x = m ? "thp" : "4k"
+		if (!have("merged", "host", x, "dirty", k) || !have("static", "host", "4k", "dirty", k))
+			continue
+		r = get("merged", "host", x, "dirty", k) / get("static", "host", "4k", "dirty", k)
+		check((m ? "once huge pages" : page[x]) ", against unmerged 4 KiB", number(r) "x", "<= 1x", "<= 1.2x", verdict(r <= 1, r <= 1.2))
+	}
+}
+
 function scale_tables(    m, x, small, large, r) {
 	heading("Scale, volatile memory: ksmd CPU time per page and pass, dirty_scan=1")
 	small = "ksmd_ns_per_page_512_mib"
@@ -187,6 +201,15 @@ END {
 	if (("static", "host") in seen) {
 		tables("static", "host", "Unchanging memory")
 		checks("static", "host")
+	}
+	if (("static", "guest") in seen) {
+		tables("static", "guest", "A guest's unchanging memory")
+		checks("static", "guest")
+	}
+	if (("merged", "host") in seen) {
+		tables("merged", "host", "Merged memory")
+		if (("static", "host") in seen)
+			check_merged()
 	}
 	if (("scale", "host") in seen)
 		scale_tables()

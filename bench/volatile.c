@@ -27,6 +27,7 @@ struct settings {
 	bool huge;
 	bool guest;
 	bool stamp;
+	bool pairs;
 	int cpu;
 	const char *progress;
 };
@@ -55,8 +56,9 @@ static void help(void)
 	     "  --seconds N       stop after N seconds, 0 = at SIGINT or SIGTERM (default 0)\n"
 	     "  --sweeps N        rewrite nothing after N sweeps; 0 leaves the memory as it\n"
 	     "                    was filled (default: no limit)\n"
+	     "  --pairs           fill the second half with what the first half holds\n"
 	     "  --guest           a guest of KVM rewrites the memory, which is its own; not\n"
-	     "                    with --rate, --seconds or --sweeps\n"
+	     "                    with --rate or --seconds\n"
 	     "  --stamp           with --guest, and publish the time from each write to the\n"
 	     "                    next, which slows it down\n"
 	     "  --cpu N           run on CPU N only\n"
@@ -77,6 +79,7 @@ static void parse(int argc, char **argv, struct settings *s)
 		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "sweeps", required_argument, NULL, 'n' },
+		{ "pairs", no_argument, NULL, 'q' },
 		{ "guest", no_argument, NULL, 'g' },
 		{ "stamp", no_argument, NULL, 'l' },
 		{ "cpu", required_argument, NULL, 'c' },
@@ -120,6 +123,9 @@ static void parse(int argc, char **argv, struct settings *s)
 			s->sweeps = number("sweeps", optarg, 0, UINT64_MAX);
 			s->sweeps_limited = true;
 			break;
+		case 'q':
+			s->pairs = true;
+			break;
 		case 'g':
 			s->guest = true;
 			break;
@@ -144,9 +150,9 @@ static void parse(int argc, char **argv, struct settings *s)
 		     argv[optind]);
 	if (s->stride > s->bytes)
 		fail(EXIT_USAGE, "--stride is larger than --size");
-	if (s->guest && (s->rate || s->seconds || s->sweeps_limited))
+	if (s->guest && (s->rate || s->seconds))
 		fail(EXIT_USAGE,
-		     "--guest goes with none of --rate, --seconds, --sweeps");
+		     "--guest goes with neither --rate nor --seconds");
 	if (s->stamp && !s->guest)
 		fail(EXIT_USAGE, "--stamp needs --guest");
 }
@@ -171,14 +177,18 @@ static struct progress *publish(const char *path)
 	return progress;
 }
 
-/* Fills every page with numbers no other page, nor process, has. */
-static void fill(char *memory, uint64_t bytes)
+/*
+ * Fills every page with numbers no other page, nor process, has; but for its
+ * partner in the other half, where there are @pairs.
+ */
+static void fill(char *memory, uint64_t bytes, bool pairs)
 {
 	uint64_t *word = (uint64_t *)memory;
 	uint64_t pages = bytes / PAGE_BYTES, page, i, x;
 
 	for (page = 0; page < pages; page++) {
-		x = (uint64_t)getpid() << 32 | page;
+		x = (uint64_t)getpid() << 32 |
+		    (pairs ? page % (pages / 2) : page);
 		*word++ = x;
 		for (i = 1; i < PAGE_BYTES / sizeof(*word); i++) {
 			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -207,7 +217,7 @@ static char *allocate(const struct settings *s)
 		fail(EXIT_FAILURE, "%s: %s (kernel without huge pages?)",
 		     s->huge ? "MADV_HUGEPAGE" : "MADV_NOHUGEPAGE",
 		     strerror(errno));
-	fill(memory, s->bytes);
+	fill(memory, s->bytes, s->pairs);
 	if (madvise(memory, s->bytes, MADV_MERGEABLE))
 		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
 		     strerror(errno));
@@ -317,12 +327,15 @@ int main(int argc, char **argv)
 	if (s.guest) {
 		start = seconds_now();
 		guest_write_loop(memory, s.stride, progress, s.huge, s.stamp,
+				 s.sweeps_limited ? s.sweeps : UINT64_MAX,
 				 &stop);
 		busy = seconds_now() - start;
 	} else {
 		busy = host_write_loop(&s, memory, progress);
 	}
-	check_mapping(&s, memory);
+	/* Huge pages that were merged are none any more. */
+	if (!s.pairs)
+		check_mapping(&s, memory);
 	pages = s.stride > PAGE_BYTES ? progress->per_sweep :
 					s.bytes / PAGE_BYTES;
 	printf("volatile: %" PRIu64 " sweeps in %.3f s, %.0f pages/s\n",
