@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define PAGE_BYTES 4096UL
@@ -112,6 +113,40 @@ static inline double seconds_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Fills a page by @seed, which is also its first number. */
+static inline void seed_page(uint64_t *word, uint64_t seed)
+{
+	unsigned int i;
+
+	for (i = 0; i < PAGE_BYTES / sizeof(*word); i++) {
+		*word++ = seed;
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	}
+}
+
+/* Memory to be written yet, which begins with a huge page, @huge or not. */
+static inline char *map_memory(uint64_t bytes, bool huge)
+{
+	uint64_t length = bytes + 2 * HUGE_BYTES;
+	char *start, *memory;
+
+	start = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	if (start == MAP_FAILED)
+		fail(EXIT_FAILURE, "cannot map %" PRIu64 " MiB: %s",
+		     bytes / MIB, strerror(errno));
+	/* A guard on either side: the kernel must not extend this mapping. */
+	memory = (char *)(((uintptr_t)start + HUGE_BYTES) & ~(HUGE_BYTES - 1));
+	if (mprotect(memory, bytes, PROT_READ | PROT_WRITE))
+		fail(EXIT_FAILURE, "cannot use %" PRIu64 " MiB: %s",
+		     bytes / MIB, strerror(errno));
+	if (madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
+		fail(EXIT_FAILURE, "%s: %s (kernel without huge pages?)",
+		     huge ? "MADV_HUGEPAGE" : "MADV_NOHUGEPAGE",
+		     strerror(errno));
+	return memory;
 }
 
 /* Bytes of [@start, @end) that process @pid ("self" too) has in huge pages. */

@@ -34,6 +34,9 @@ static const struct {
 	[KSMD_NS_PER_PAGE] = { "ksmd_ns_per_page", "ns" },
 	[KSMD_BETWEEN_NS_PER_PAGE] = { "ksmd_between_ns_per_page", "ns" },
 	[KSMD_LOOK_NS_PER_PAGE] = { "ksmd_look_ns_per_page", "ns" },
+	[PASSES_TO_99_PERCENT] = { "passes_to_99_percent", "passes" },
+	[KSMD_MS_TO_99_PERCENT] = { "ksmd_ms_to_99_percent", "ms" },
+	[MERGED_PERCENT] = { "merged_percent", "percent" },
 	[SKIPPED_PERCENT] = { "skipped_percent", "percent" },
 	[RMAP_BYTES_PER_PAGE] = { "rmap_bytes_per_page", "bytes" },
 	[FULL_SCANS_PER_S] = { "full_scans_per_s", "1/s" },
@@ -389,7 +392,7 @@ static void warm_up(unsigned int passes)
 
 /*
  * dirty_scan looks at what it passes over in a few passes out of thousands, too
- * rarely to wait for: volatile huge pages in two out of PROBE_PASSES in a row,
+ * rarely to wait for: volatile pages in two out of PROBE_PASSES in a row,
  * settled pages in one out of RECHECK_PASSES.  So it is made to look at all of
  * them in each pass, and in none, and the cost is put together from both.
  */
@@ -841,15 +844,19 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 
 /* --- workloads --- */
 
-#define WORKLOADS 5
+#define WORKLOADS 6
 
 static const struct workload {
 	const char *name;
 	bool place[PLACES];
+	bool merges; /* nothing to see with KSM off */
 } workloads[WORKLOADS] = {
-	{ "volatile", { true, true } }, { "static", { true, true } },
-	{ "merged", { true, false } },	{ "scale", { true, false } },
-	{ "latency", { false, true } },
+	{ "volatile", { true, true }, false },
+	{ "static", { true, true }, false },
+	{ "merged", { true, false }, false },
+	{ "late", { true, false }, true },
+	{ "scale", { true, false }, false },
+	{ "latency", { false, true }, false },
 };
 
 static const struct workload *find_workload(const char *name)
@@ -878,6 +885,8 @@ static void run_workload(const struct workload *w, enum place place)
 			latency(name, half, huge);
 		else if (!strcmp(name, "static"))
 			compare(name, quarter, 0, huge, place);
+		else if (!strcmp(name, "late"))
+			late(quarter, huge);
 		else if (!strcmp(name, "merged"))
 			compare(name, quarter, PAIRS, huge, place);
 		else
@@ -896,11 +905,16 @@ static unsigned int steps_of(const struct workload *w)
 	unsigned int count = 0, v;
 
 	for (v = 0; v < VARIANTS; v++)
-		count += strcmp(w->name, "latency") ? settings.variant[v] :
-						      latency_variant(v);
+		count += settings.rounds *
+			 (!strcmp(w->name, "latency") ? latency_variant(v) :
+			  w->merges && v == OFF	      ? 0 :
+							settings.variant[v]);
 	if (!strcmp(w->name, "scale"))
-		count = sizeof(scale_mib) / sizeof(*scale_mib);
-	return count * settings.rounds * (wanted(w, HOST) + wanted(w, GUEST)) *
+		count = settings.rounds * sizeof(scale_mib) /
+			sizeof(*scale_mib);
+	else if (!strcmp(w->name, "late") && settings.variant[SMART])
+		count -= settings.rounds - 1;
+	return count * (wanted(w, HOST) + wanted(w, GUEST)) *
 	       (settings.mapping[0] + settings.mapping[1]);
 }
 
@@ -921,6 +935,8 @@ static void help(void)
 	     "  volatile            memory rewritten in a loop\n"
 	     "  static              memory that does not change, a quarter of --size\n"
 	     "  merged              memory that is merged already, a quarter of --size\n"
+	     "  late                a process with the contents of another that has settled, a\n"
+	     "                      quarter of --size each\n"
 	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"

@@ -12,6 +12,9 @@ enum metric {
 	KSMD_NS_PER_PAGE,
 	KSMD_BETWEEN_NS_PER_PAGE,
 	KSMD_LOOK_NS_PER_PAGE,
+	PASSES_TO_99_PERCENT,
+	KSMD_MS_TO_99_PERCENT,
+	MERGED_PERCENT,
 	SKIPPED_PERCENT,
 	RMAP_BYTES_PER_PAGE,
 	FULL_SCANS_PER_S,
@@ -57,5 +60,8 @@ void say(const char *workload, enum place place, bool huge, unsigned int round,
 	 enum variant v, enum metric m);
 void report(const char *workload, enum place place, bool huge, enum variant v,
 	    enum metric m, const char *suffix);
+
+/* merge.c */
+void late(uint64_t mib, bool huge);
 
 #endif

@@ -9,7 +9,8 @@ set output svg
 # "x y" for each bar of one mapping in one place, and of the variants in the
 # order drawn; nothing where it was not measured.
 metric = workload eq "scale" ? "ksmd_ns_per_page_" : \
-	workload eq "latency" ? "write_p999_ns" : "ksmd_ns_per_page"
+	workload eq "latency" ? "write_p999_ns" : \
+	workload eq "late" ? "ksmd_ms_to_99_percent" : "ksmd_ns_per_page"
 bars(place, mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && index($5, \"%s\") == 1 { \
 	x = $1 == \"scale\" ? ($5 ~ /_512_/ ? 0 : 1) : \
 	    $1 == \"latency\" ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
@@ -19,10 +20,12 @@ measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload,
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
+	workload eq "late" ? "A process arrives with the contents of another" : \
 	workload eq "merged" ? "Memory that is merged already" : \
 	workload eq "latency" ? "A guest's writes: time from one to the next, 99.9 %" : \
 	"Rewritten memory, dirty\\_scan=1, by size"
-what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : "ksmd CPU time per page and pass"
+what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : \
+	workload eq "late" ? "ksmd CPU time until 99 % is merged, or for 60 passes" : "ksmd CPU time per page and pass"
 set title "{/:Bold ".title."}\n".what offset 0,-0.2
 
 if (workload eq "scale") {
@@ -37,7 +40,7 @@ if (workload eq "scale") {
 	set xrange [-0.6:2.6]
 }
 set xtics scale 0 textcolor "#333333"
-set ylabel "nanoseconds (log scale)" textcolor "#333333"
+set ylabel (workload eq "late" ? "milliseconds (log scale)" : "nanoseconds (log scale)") textcolor "#333333"
 set logscale y
 set yrange [0.1:*]
 set format y "%g"

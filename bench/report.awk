@@ -122,6 +122,45 @@ function check_merged(    m, x, k, r) {
 	}
 }
 
+# Passes until something is merged; with > where it was not until the last.
+function passes(w, m, v, suffix,    k) {
+	k = "passes_to_99_percent" suffix
+	if (!have(w, "host", m, v, k))
+		return "-"
+	return (get(w, "host", m, v, "merged_percent" suffix) < 99 ? "> " : "") sprintf("%g", get(w, "host", m, v, k))
+}
+
+function passes_lines(w, suffix,    i, v) {
+	for (i = 1; i <= 3; i++) {
+		v = merging[i]
+		if (have(w, "host", "4k", v, "passes_to_99_percent" suffix) || have(w, "host", "thp", v, "passes_to_99_percent" suffix))
+			printf "  %-42s %16s %16s\n", name[v], passes(w, "4k", v, suffix), passes(w, "thp", v, suffix)
+	}
+}
+
+function late_tables(    w, k, m, x, r) {
+	w = "late"
+	heading("A process arrives with the contents of another: passes until 99 % is merged")
+	passes_lines(w, "")
+	heading("ksmd CPU time until then")
+	lines("", w, "host", "ksmd_ms_to_99_percent", "ms")
+	heading("Merged by then")
+	lines("", w, "host", "merged_percent", "%")
+	checks_heading()
+	for (m = 0; m < 2; m++) {
+		x = m ? "thp" : "4k"
+		if (!have(w, "host", x, "dirty", "merged_percent") || !have(w, "host", x, "stock", "merged_percent"))
+			continue
+		k = "passes_to_99_percent"
+		r = get(w, "host", x, "stock", k)
+		check(page[x] ", passes", passes(w, x, "dirty", ""), "<= " r, "-",
+		      verdict(get(w, "host", x, "dirty", k) <= r && get(w, "host", x, "dirty", "merged_percent") >= 99))
+		k = "ksmd_ms_to_99_percent"
+		r = get(w, "host", x, "dirty", k) / get(w, "host", x, "stock", k)
+		check(page[x] ", CPU time against smart_scan=0", number(r) "x", "<= 0.5x", "-", verdict(r <= 0.5))
+	}
+}
+
 function scale_tables(    m, x, small, large, r) {
 	heading("Scale, volatile memory: ksmd CPU time per page and pass, dirty_scan=1")
 	small = "ksmd_ns_per_page_512_mib"
@@ -175,6 +214,10 @@ BEGIN {
 	FS = ","
 	page["4k"] = "4 KiB pages"
 	page["thp"] = "huge pages"
+	split("stock smart dirty", merging, " ")
+	name["stock"] = "stock (smart_scan=0)"
+	name["smart"] = "smart_scan=1"
+	name["dirty"] = "dirty_scan=1"
 }
 
 /^#/ || /^workload,/ { next }
@@ -211,6 +254,8 @@ END {
 		if (("static", "host") in seen)
 			check_merged()
 	}
+	if (("late", "host") in seen)
+		late_tables()
 	if (("scale", "host") in seen)
 		scale_tables()
 }

@@ -183,40 +183,18 @@ static struct progress *publish(const char *path)
  */
 static void fill(char *memory, uint64_t bytes, bool pairs)
 {
-	uint64_t *word = (uint64_t *)memory;
-	uint64_t pages = bytes / PAGE_BYTES, page, i, x;
+	uint64_t pages = bytes / PAGE_BYTES, page;
 
-	for (page = 0; page < pages; page++) {
-		x = (uint64_t)getpid() << 32 |
-		    (pairs ? page % (pages / 2) : page);
-		*word++ = x;
-		for (i = 1; i < PAGE_BYTES / sizeof(*word); i++) {
-			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-			*word++ = x;
-		}
-	}
+	for (page = 0; page < pages; page++)
+		seed_page((uint64_t *)(memory + page * PAGE_BYTES),
+			  (uint64_t)getpid() << 32 |
+				  (pairs ? page % (pages / 2) : page));
 }
 
 static char *allocate(const struct settings *s)
 {
-	uint64_t length = s->bytes + 2 * HUGE_BYTES;
-	char *start, *memory;
+	char *memory = map_memory(s->bytes, s->huge);
 
-	start = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		     0);
-	if (start == MAP_FAILED)
-		fail(EXIT_FAILURE, "cannot map %" PRIu64 " MiB: %s",
-		     s->bytes / MIB, strerror(errno));
-	/* A guard on either side: the kernel must not extend this mapping. */
-	memory = (char *)(((uintptr_t)start + HUGE_BYTES) & ~(HUGE_BYTES - 1));
-	if (mprotect(memory, s->bytes, PROT_READ | PROT_WRITE))
-		fail(EXIT_FAILURE, "cannot use %" PRIu64 " MiB: %s",
-		     s->bytes / MIB, strerror(errno));
-	if (madvise(memory, s->bytes,
-		    s->huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
-		fail(EXIT_FAILURE, "%s: %s (kernel without huge pages?)",
-		     s->huge ? "MADV_HUGEPAGE" : "MADV_NOHUGEPAGE",
-		     strerror(errno));
 	fill(memory, s->bytes, s->pairs);
 	if (madvise(memory, s->bytes, MADV_MERGEABLE))
 		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
