@@ -12,8 +12,13 @@
 #define TRACING "/sys/kernel/tracing"
 #define HARVEST TRACING "/events/ksm_dirty/ksm_dirty_harvest/enable"
 
-/* ksmd sleeps an hour, if it is not told another time to sleep meanwhile. */
+/*
+ * ksmd sleeps an hour, if it is not told another time to sleep meanwhile.  Each
+ * pass has a time of its own: told twice, which happens where this program loses
+ * its CPU in between, it does not wake ksmd again.
+ */
 #define STEP_MS 3600000
+#define STEPS 1000000
 #define PASS_SECONDS 120
 #define WHOLE_PASS 100000000
 
@@ -238,22 +243,22 @@ static void nap(void)
  */
 void ksm_pass(unsigned int passes)
 {
-	static unsigned int toggle;
-	uint64_t before;
+	static unsigned int step;
+	uint64_t before, sleep_ms;
 	double start;
 
 	ksm_set("pages_to_scan", WHOLE_PASS);
 	while (passes--) {
 		before = ksm_get("full_scans");
+		sleep_ms = STEP_MS + (getpid() * 1000 + ++step) % STEPS;
 		start = now();
 		if (!ksm_get("run")) {
-			ksm_set("sleep_millisecs", STEP_MS);
+			ksm_set("sleep_millisecs", sleep_ms);
 			ksm_set("run", 1);
 		}
 		while (!ksmd_sleeps() || ksm_get("full_scans") == before) {
 			if (ksmd_sleeps() && ksm_get("full_scans") == before)
-				ksm_set("sleep_millisecs",
-					STEP_MS + (++toggle & 1));
+				ksm_set("sleep_millisecs", sleep_ms);
 			nap();
 			if (now() - start > PASS_SECONDS)
 				ksft_exit_fail_msg("ksmd did no pass in %d s\n",
