@@ -187,10 +187,11 @@ static struct {
 	char value[128];
 } knobs[] = {
 	/* In the order of putting them back: the advisor owns pages_to_scan. */
-	{ "dirty_scan", "" },	 { "smart_scan", "" },
-	{ "pages_to_scan", "" }, { "sleep_millisecs", "" },
-	{ "advisor_mode", "" },	 { "run", "" },
-	{ PROBE_PASSES, "" },	 { RECHECK_PASSES, "" },
+	{ "dirty_scan", "" },	  { "smart_scan", "" },
+	{ "pages_to_scan", "" },  { "sleep_millisecs", "" },
+	{ "advisor_mode", "" },	  { "run", "" },
+	{ "use_zero_pages", "" }, { PROBE_PASSES, "" },
+	{ RECHECK_PASSES, "" },
 };
 
 static cpu_set_t ksmd_cpus;
@@ -317,7 +318,7 @@ bool ksmd_step(uint64_t *ns)
 	return ksm_read("full_scans") == scans + 1;
 }
 
-/* Has ksmd drop what it keeps of processes that are gone. */
+/* Has ksmd drop what it keeps of processes that are gone, and then stop. */
 void ksmd_reap(void)
 {
 	unsigned int i;
@@ -327,4 +328,8 @@ void ksmd_reap(void)
 		ksmd_wake();
 		ksmd_settle();
 	}
+	/* Else it would start by itself with the next process. */
+	ksm_write("run", 0);
+	ksmd_wake();
+	ksmd_settle();
 }

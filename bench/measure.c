@@ -37,6 +37,9 @@ static const struct {
 	[PASSES_TO_99_PERCENT] = { "passes_to_99_percent", "passes" },
 	[KSMD_MS_TO_99_PERCENT] = { "ksmd_ms_to_99_percent", "ms" },
 	[MERGED_PERCENT] = { "merged_percent", "percent" },
+	[PAGES_SHARING] = { "pages_sharing", "pages" },
+	[MERGED_PAGES] = { "merged_pages", "pages" },
+	[MERGED_PAGES_HELD] = { "merged_pages_held", "pages" },
 	[SKIPPED_PERCENT] = { "skipped_percent", "percent" },
 	[RMAP_BYTES_PER_PAGE] = { "rmap_bytes_per_page", "bytes" },
 	[FULL_SCANS_PER_S] = { "full_scans_per_s", "1/s" },
@@ -844,7 +847,7 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 
 /* --- workloads --- */
 
-#define WORKLOADS 6
+#define WORKLOADS 7
 
 static const struct workload {
 	const char *name;
@@ -855,6 +858,7 @@ static const struct workload {
 	{ "static", { true, true }, false },
 	{ "merged", { true, false }, false },
 	{ "late", { true, false }, true },
+	{ "parity", { true, false }, true },
 	{ "scale", { true, false }, false },
 	{ "latency", { false, true }, false },
 };
@@ -887,6 +891,8 @@ static void run_workload(const struct workload *w, enum place place)
 			compare(name, quarter, 0, huge, place);
 		else if (!strcmp(name, "late"))
 			late(quarter, huge);
+		else if (!strcmp(name, "parity"))
+			parity(huge);
 		else if (!strcmp(name, "merged"))
 			compare(name, quarter, PAIRS, huge, place);
 		else
@@ -900,22 +906,33 @@ static bool wanted(const struct workload *w, enum place place)
 	return w->place[place] && settings.place[place];
 }
 
+/* How often a workload has a variant's turn, for one mapping. */
+static unsigned int turns(const struct workload *w, enum variant v, bool huge)
+{
+	if (!settings.variant[v] || (w->merges && v == OFF))
+		return 0;
+	if (!strcmp(w->name, "parity"))
+		return parity_steps(huge);
+	if (!strcmp(w->name, "late") && v == SMART)
+		return 1;
+	if (!strcmp(w->name, "latency") && !latency_variant(v))
+		return 0;
+	if (!strcmp(w->name, "scale"))
+		return v != DIRTY ? 0 :
+				    settings.rounds * sizeof(scale_mib) /
+					    sizeof(*scale_mib);
+	return settings.rounds;
+}
+
 static unsigned int steps_of(const struct workload *w)
 {
-	unsigned int count = 0, v;
+	unsigned int count = 0, v, huge;
 
 	for (v = 0; v < VARIANTS; v++)
-		count += settings.rounds *
-			 (!strcmp(w->name, "latency") ? latency_variant(v) :
-			  w->merges && v == OFF	      ? 0 :
-							settings.variant[v]);
-	if (!strcmp(w->name, "scale"))
-		count = settings.rounds * sizeof(scale_mib) /
-			sizeof(*scale_mib);
-	else if (!strcmp(w->name, "late") && settings.variant[SMART])
-		count -= settings.rounds - 1;
-	return count * (wanted(w, HOST) + wanted(w, GUEST)) *
-	       (settings.mapping[0] + settings.mapping[1]);
+		for (huge = 0; huge < 2; huge++)
+			if (settings.mapping[huge])
+				count += turns(w, v, huge);
+	return count * (wanted(w, HOST) + wanted(w, GUEST));
 }
 
 /* --- options --- */
@@ -937,6 +954,7 @@ static void help(void)
 	     "  merged              memory that is merged already, a quarter of --size\n"
 	     "  late                a process with the contents of another that has settled, a\n"
 	     "                      quarter of --size each\n"
+	     "  parity              what merges in the end where pages are hot, in 16 or 64 MiB\n"
 	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"

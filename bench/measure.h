@@ -15,6 +15,9 @@ enum metric {
 	PASSES_TO_99_PERCENT,
 	KSMD_MS_TO_99_PERCENT,
 	MERGED_PERCENT,
+	PAGES_SHARING,
+	MERGED_PAGES,
+	MERGED_PAGES_HELD,
 	SKIPPED_PERCENT,
 	RMAP_BYTES_PER_PAGE,
 	FULL_SCANS_PER_S,
@@ -63,5 +66,7 @@ void report(const char *workload, enum place place, bool huge, enum variant v,
 
 /* merge.c */
 void late(uint64_t mib, bool huge);
+void parity(bool huge);
+unsigned int parity_steps(bool huge);
 
 #endif

@@ -22,6 +22,10 @@
 typedef void (*write_fn)(char *memory, uint64_t pages, uint64_t pass,
 			 uint64_t who);
 
+/* Bits of /proc/PID/pagemap */
+#define PAGEMAP_PRESENT (1ULL << 63)
+#define PAGEMAP_EXCLUSIVE (1ULL << 56)
+
 struct actor {
 	pid_t pid;
 	int command;
@@ -88,6 +92,15 @@ static void actor_start(struct actor *actor, write_fn act, uint64_t bytes,
 	actor_wait(actor, &actor->start);
 }
 
+static void actor_act(struct actor *actor, uint64_t pass)
+{
+	uint64_t reply;
+
+	if (write(actor->command, &pass, sizeof(pass)) != sizeof(pass))
+		fail(EXIT_FAILURE, "a writer ended early, see above");
+	actor_wait(actor, &reply);
+}
+
 static void actor_stop(struct actor *actor)
 {
 	kill(actor->pid, SIGKILL);
@@ -109,15 +122,43 @@ static uint64_t actor_merged(struct actor *actor)
 	return strtoull(at + strlen("ksm_merging_pages"), NULL, 10);
 }
 
-/* A pass that nobody else asked for, too; returns its ns. */
-static uint64_t step(void)
+/* How many of the pages from @first on are mapped elsewhere, too. */
+static uint64_t merged_now(struct actor *actor, uint64_t first, uint64_t pages)
 {
-	uint64_t ns;
+	size_t size = pages * sizeof(uint64_t);
+	uint64_t *entry = malloc(size), i, count = 0;
+	char path[64];
+	int fd;
 
-	if (!ksmd_step(&ns))
-		fail(EXIT_FAILURE,
-		     "ksmd runs passes nobody asked for; is anything else setting up KSM?");
-	return ns;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", actor->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || !entry ||
+	    pread(fd, entry, size,
+		  (actor->start / PAGE_BYTES + first) * sizeof(*entry)) !=
+		    (ssize_t)size)
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	for (i = 0; i < pages; i++)
+		count += (entry[i] & (PAGEMAP_PRESENT | PAGEMAP_EXCLUSIVE)) ==
+			 PAGEMAP_PRESENT;
+	free(entry);
+	close(fd);
+	return count;
+}
+
+/**
+ * step() - let ksmd make a pass
+ * @ns: the CPU time it took is added
+ *
+ * Returns how many it made: seldom, one more than it was told to.
+ */
+static unsigned int step(uint64_t *ns)
+{
+	uint64_t scans = ksm_read("full_scans"), ran;
+
+	if (!ksmd_step(&ran))
+		fputs("# ksmd made a pass that nobody asked for\n", stderr);
+	*ns += ran;
+	return ksm_read("full_scans") - scans;
 }
 
 /* Seeds: no page holds what another kind of page holds. */
@@ -156,12 +197,13 @@ static void late_variant(enum variant v, uint64_t bytes, bool huge)
 	actor_start(&first, write_late, bytes, huge, 0);
 	ksmd_setup(&variants[v]);
 	while (settle--)
-		step();
+		step(&ns);
 	actor_start(&second, write_late, bytes, huge, 0);
+	ns = 0;
 	do {
-		ns += step();
+		passes += step(&ns);
 		merged = actor_merged(&second);
-	} while (++passes < LATE_LIMIT && merged < 0.99 * second.pages);
+	} while (passes < LATE_LIMIT && merged < 0.99 * second.pages);
 	add(v, PASSES_TO_99_PERCENT, passes);
 	add(v, KSMD_MS_TO_99_PERCENT, ns / 1e6);
 	add(v, MERGED_PERCENT, 100.0 * merged / second.pages);
@@ -187,4 +229,183 @@ void late(uint64_t mib, bool huge)
 	for (m = 0; m < METRICS; m++)
 		for (v = 0; v < VARIANTS; v++)
 			report("late", HOST, huge, v, m, "");
+}
+
+/* --- parity: what is merged in the end, and when --- */
+
+#define PARITY_PASSES 16
+/* The mean of so many passes is what it comes to in the end. */
+#define PARITY_STEADY 4
+
+/* The second half holds what the first does. */
+static void write_pairs(char *memory, uint64_t pages, uint64_t pass)
+{
+	uint64_t i;
+
+	for (i = 0; i < pages; i++)
+		seed_page(page_at(memory, i),
+			  seed(QUIET, pass, i % (pages / 2)));
+}
+
+static void write_hotsub(char *memory, uint64_t pages, uint64_t pass,
+			 uint64_t who)
+{
+	const uint64_t step = HUGE_BYTES / PAGE_BYTES;
+	uint64_t i;
+
+	(void)who;
+	if (!pass)
+		write_pairs(memory, pages, 0);
+	for (i = step / 3; i < pages; i += step)
+		seed_page(page_at(memory, i), seed(HOT, pass, i));
+}
+
+static void write_among(char *memory, uint64_t pages, uint64_t pass,
+			uint64_t who)
+{
+	uint64_t i;
+
+	(void)who;
+	if (!pass)
+		write_pairs(memory, pages, 0);
+	for (i = 1; i < pages; i += 2)
+		seed_page(page_at(memory, i), seed(HOT, pass, i));
+}
+
+static void write_alternate(char *memory, uint64_t pages, uint64_t pass,
+			    uint64_t who)
+{
+	(void)who;
+	if (pass % 2 == 0)
+		write_pairs(memory, pages, pass);
+}
+
+static void write_same(char *memory, uint64_t pages, uint64_t pass,
+		       uint64_t who)
+{
+	volatile uint64_t *word;
+	uint64_t i;
+
+	(void)who;
+	if (!pass)
+		write_pairs(memory, pages, 0);
+	for (i = 0; i < pages; i++) {
+		word = page_at(memory, i);
+		*word = *word;
+	}
+}
+
+static void write_zero(char *memory, uint64_t pages, uint64_t pass,
+		       uint64_t who)
+{
+	uint64_t i;
+
+	(void)who;
+	for (i = 0; !pass && i < pages; i++)
+		*(volatile uint64_t *)page_at(memory, i) = 0;
+}
+
+static const struct parity_case {
+	const char *name;
+	write_fn act;
+	unsigned int mib;
+	bool mapping[2];
+	bool zero_pages;
+} parity_cases[] = {
+	{ "hotsub", write_hotsub, 64, { false, true }, false },
+	{ "among", write_among, 16, { true, true }, false },
+	{ "alternate", write_alternate, 16, { true, true }, false },
+	{ "same", write_same, 16, { true, true }, false },
+	{ "zero", write_zero, 16, { true, true }, true },
+};
+
+#define PARITY_CASES (sizeof(parity_cases) / sizeof(*parity_cases))
+
+/* @goal: what stock comes to; to be told by stock. */
+static void parity_variant(const struct parity_case *c, enum variant v,
+			   bool huge, double *goal)
+{
+	double merged[PARITY_PASSES], sharing = 0, steady = 0, held = 0;
+	unsigned int pass, reached = 0;
+	struct actor actor;
+	double best = 0;
+	uint64_t ns = 0, scans = ksm_read("full_scans");
+	uint64_t made[PARITY_PASSES];
+
+	ksm_write_if("use_zero_pages", c->zero_pages);
+	actor_start(&actor, c->act, c->mib * MIB, huge, 0);
+	for (pass = 0; pass < PARITY_PASSES; pass++) {
+		bool counts = pass >= PARITY_PASSES - PARITY_STEADY;
+
+		if (pass)
+			actor_act(&actor, pass);
+		if (counts)
+			held += merged_now(&actor, 0, actor.pages);
+		/* Starting ksmd is the first pass. */
+		if (pass)
+			step(&ns);
+		else
+			ksmd_setup(&variants[v]);
+		made[pass] = ksm_read("full_scans") - scans;
+		merged[pass] = merged_now(&actor, 0, actor.pages);
+		if (!counts)
+			continue;
+		steady += merged[pass];
+		sharing +=
+			ksm_read("pages_sharing") + ksm_count("ksm_zero_pages");
+	}
+	actor_stop(&actor);
+	ksmd_reap();
+	ksm_write_if("use_zero_pages", saved("use_zero_pages"));
+
+	add(v, PAGES_SHARING, sharing / PARITY_STEADY);
+	add(v, MERGED_PAGES, steady / PARITY_STEADY);
+	add(v, MERGED_PAGES_HELD, held / PARITY_STEADY);
+	if (v == STOCK)
+		*goal = steady / PARITY_STEADY;
+	if (!*goal)
+		return;
+	for (pass = 0; pass < PARITY_PASSES && !reached; pass++) {
+		if (merged[pass] > best)
+			best = merged[pass];
+		if (best >= 0.99 * *goal)
+			reached = made[pass];
+	}
+	add(v, PASSES_TO_99_PERCENT, reached ? reached : made[pass - 1]);
+	add(v, MERGED_PERCENT, best < *goal ? 100 * best / *goal : 100);
+}
+
+unsigned int parity_steps(bool huge)
+{
+	unsigned int c, count = 0;
+
+	for (c = 0; c < PARITY_CASES; c++)
+		count += parity_cases[c].mapping[huge];
+	return count;
+}
+
+void parity(bool huge)
+{
+	const struct parity_case *c;
+	char suffix[24], name[24];
+	unsigned int v, m;
+	double goal;
+
+	for (c = parity_cases; c < parity_cases + PARITY_CASES; c++) {
+		if (!c->mapping[huge])
+			continue;
+		forget_results();
+		goal = 0;
+		snprintf(suffix, sizeof(suffix), "_%s", c->name);
+		snprintf(name, sizeof(name), "parity: %s,", c->name);
+		for (v = STOCK; v < VARIANTS; v++) {
+			if (!settings.variant[v])
+				continue;
+			parity_variant(c, v, huge, &goal);
+			say(name, HOST, huge, 0, v, MERGED_PAGES);
+		}
+		for (m = 0; m < METRICS; m++)
+			for (v = 0; v < VARIANTS; v++)
+				report("parity", HOST, huge, v, m, suffix);
+	}
 }

@@ -6,6 +6,31 @@ set datafile separator ","
 set terminal svg size 760,440 font "Helvetica,13" background "#ffffff"
 set output svg
 
+# What dirty_scan and smart_scan merge, in percent of what stock does.
+if (workload eq "parity") {
+	saved(variant) = sprintf("< awk -F, -v OFS=, '$1 == \"parity\" && $5 ~ /^merged_pages_/ && $5 !~ /_held_/ { \
+		sub(/^merged_pages_/, \"\", $5); c = $5 \" \" $3; if (!(c in at)) { at[c] = n++; } stock[c] = $4 == \"stock\" ? $6 : stock[c]; \
+		if ($4 == \"%s\") mine[c] = $6 } \
+		END { for (c in mine) if (stock[c]) { split(c, w, \" \"); print at[c], 100 * mine[c] / stock[c], w[1], w[2] == \"thp\" ? \"huge\" : \"4 KiB\" } }' '%s'", variant, csv)
+	set title "{/:Bold What is merged in the end}\npages merged after a pass, in percent of what smart\\_scan=0 merges" offset 0,-0.2
+	set ylabel "percent" textcolor "#333333"
+	set yrange [0:125]
+	set xrange [-0.6:8.6]
+	set xtics scale 0 textcolor "#333333"
+	set ytics nomirror textcolor "#333333"
+	set grid ytics linetype 1 linecolor "#e4e4e4"
+	set border 3 linecolor "#888888"
+	set key top right horizontal samplen 1
+	set style fill solid 1 noborder
+	set bmargin 3.6
+	set boxwidth 0.36
+	plot saved("smart") using ($1 - 0.2):2:xticlabels(strcol(3)."\n".strcol(4)) with boxes linecolor rgb "#e08a2e" title "smart\\_scan=1", \
+	     saved("dirty") using ($1 + 0.2):2 with boxes linecolor rgb "#3b6fb6" title "dirty\\_scan=1", \
+	     saved("smart") using ($1 - 0.2):2:(sprintf("%.0f", $2)) with labels offset 0,0.6 font ",11" notitle, \
+	     saved("dirty") using ($1 + 0.2):2:(sprintf("%.0f", $2)) with labels offset 0,0.6 font ",11" notitle
+	exit
+}
+
 # "x y" for each bar of one mapping in one place, and of the variants in the
 # order drawn; nothing where it was not measured.
 metric = workload eq "scale" ? "ksmd_ns_per_page_" : \

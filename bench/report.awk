@@ -161,6 +161,42 @@ function late_tables(    w, k, m, x, r) {
 	}
 }
 
+# What merges, and when, in one of the cases.
+function parity_case(c, text,    w, m, x, i, v, shown, r, s) {
+	w = "parity"
+	for (m = 0; m < 2; m++)
+		shown = shown || have(w, "host", m ? "thp" : "4k", "dirty", "merged_pages_" c)
+	if (!shown)
+		return
+	heading(text ": pages merged after a pass")
+	lines("", w, "host", "merged_pages_" c)
+	lines("written since, ", w, "host", "merged_pages_held_" c)
+	lines("pages_sharing, ", w, "host", "pages_sharing_" c)
+	printf "  passes until it is 99 %% of what stock merges\n"
+	passes_lines(w, "_" c)
+	checks_heading()
+	for (m = 0; m < 2; m++) {
+		x = m ? "thp" : "4k"
+		if (!have(w, "host", x, "dirty", "merged_pages_" c) || !get(w, "host", x, "stock", "merged_pages_" c))
+			continue
+		r = 100 * get(w, "host", x, "dirty", "merged_pages_" c) / get(w, "host", x, "stock", "merged_pages_" c)
+		check(page[x] ", merged against smart_scan=0", sprintf("%.1f%%", r), ">= 99%", "-", verdict(r >= 99))
+		s = get(w, "host", x, "stock", "passes_to_99_percent_" c)
+		r = get(w, "host", x, "dirty", "passes_to_99_percent_" c)
+		if (get(w, "host", x, "dirty", "merged_percent_" c) < 99)
+			r = s + 1000
+		check(page[x] ", passes", passes(w, x, "dirty", "_" c), "<= " s, "<= " s + 1, verdict(r <= s, r <= s + 1))
+	}
+}
+
+function parity_tables() {
+	parity_case("hotsub", "One hot page in 512 equal ones")
+	parity_case("among", "Equal pages among hot ones")
+	parity_case("alternate", "Equal pages written every other time")
+	parity_case("same", "Equal pages rewritten with the same bytes")
+	parity_case("zero", "Zero pages with use_zero_pages=1")
+}
+
 function scale_tables(    m, x, small, large, r) {
 	heading("Scale, volatile memory: ksmd CPU time per page and pass, dirty_scan=1")
 	small = "ksmd_ns_per_page_512_mib"
@@ -256,6 +292,8 @@ END {
 	}
 	if (("late", "host") in seen)
 		late_tables()
+	if (("parity", "host") in seen)
+		parity_tables()
 	if (("scale", "host") in seen)
 		scale_tables()
 }
