@@ -234,6 +234,28 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
+/*
+ * Waits until ksmd is done with what it does, where it makes single passes.  It is
+ * woken by the first mergeable memory of all, too, and then makes a pass that
+ * nobody asked for.  Asleep twice, as it looks asleep just before it finds that
+ * it has been woken.
+ */
+static void ksmd_settle(void)
+{
+	double start = now();
+	unsigned int asleep = 0;
+
+	if (ksm_get("sleep_millisecs") < STEP_MS)
+		return;
+	while (asleep < 2) {
+		asleep = ksmd_sleeps() ? asleep + 1 : 0;
+		nap();
+		if (now() - start > PASS_SECONDS)
+			ksft_exit_fail_msg("ksmd does not rest in %d s\n",
+					   PASS_SECONDS);
+	}
+}
+
 /**
  * ksm_pass() - have ksmd do whole passes, and wait until they are done
  * @passes: how many; memory rests in between
@@ -249,6 +271,7 @@ void ksm_pass(unsigned int passes)
 
 	ksm_set("pages_to_scan", WHOLE_PASS);
 	while (passes--) {
+		ksmd_settle();
 		before = ksm_get("full_scans");
 		sleep_ms = STEP_MS + (getpid() * 1000 + ++step) % STEPS;
 		start = now();
@@ -336,6 +359,8 @@ char *map_pages(size_t pages, bool huge)
 		ksft_exit_fail_perror("mmap");
 	advise(addr, pages, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	advise(addr, pages, MADV_MERGEABLE);
+	if (ksmd)
+		ksmd_settle();
 	return addr;
 }
 

@@ -590,6 +590,30 @@ static void test_recheck(bool huge)
 	check(gone(b, PAGES), "%s: nothing is left of it\n", what);
 }
 
+/*
+ * Searches that meet settled pages which ksmd has not come to yet in this pass:
+ * written, or gone.  They are in nobody's way.
+ */
+static void test_pruned(bool written)
+{
+	const char *what = written ? "written" : "gone";
+	char *mem = map_unique(false), *high = mem + HALF * PAGE;
+	struct cost cost;
+
+	ksm_pass(2);
+	rewrite_pages(mem, HALF, ++seed);
+	ksm_pass(1);
+	check(settled() == PAGES - HALF, "%s: the others are settled\n", what);
+	if (written)
+		rewrite_pages(high, PAGES - HALF, ++seed);
+	else
+		advise(high, PAGES - HALF, MADV_DONTNEED);
+	cost = cost_of_passes(1);
+	check(cost.pruned, "%s: those that were met left\n", what);
+	check(settled() == HALF, "%s: who met them is settled\n", what);
+	check(gone(mem, PAGES), "%s: nothing is left of it\n", what);
+}
+
 int main(void)
 {
 	unsigned int stock;
@@ -597,7 +621,7 @@ int main(void)
 
 	ksft_print_header();
 	ksft_set_plan(2 * 6 + 3 + ARRAY_SIZE(changes) + 1 + 3 + 2 * 8 + 3 +
-		      2 * 5);
+		      2 * 5 + 2 * 4);
 	ksm_setup();
 	count_checksums();
 	test_quiet(false);
@@ -613,5 +637,7 @@ int main(void)
 	test_zero_page();
 	test_recheck(false);
 	test_recheck(true);
+	test_pruned(true);
+	test_pruned(false);
 	ksft_finished();
 }

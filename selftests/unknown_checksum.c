@@ -157,6 +157,37 @@ static void test_merge(void)
 	munmap(b, PAGES * PAGE);
 }
 
+/*
+ * Pages that nobody vouches for, and pages that settled, find each other, whichever
+ * came first.  ksmd comes to the unknown ones first in each pass.
+ */
+static void test_merge_with_settled(bool unknown_first)
+{
+	const char *what = unknown_first ?
+				   "those that settle find UNKNOWN ones" :
+				   "UNKNOWN pages find settled ones";
+	char *a = map_pages(PAGES, false), *b = map_pages(PAGES, false);
+	char *settling = a > b ? a : b, *unknown = a > b ? b : a;
+	int fd = fake_open();
+
+	fake(fd, "unknown", unknown, 0, PAGES);
+	fill_pages(unknown_first ? unknown : settling, PAGES, 9);
+	ksm_pass(4);
+	check(ksm_get("pages_settled") == (unknown_first ? 0 : PAGES),
+	      "%s: only those that are vouched for settle\n", what);
+	fill_pages(unknown_first ? settling : unknown, PAGES, 9);
+	ksm_pass(3);
+	check(ksm_stat("ksm_merging_pages") == 2 * PAGES &&
+		      !ksm_get("pages_settled"),
+	      "%s: and merge\n", what);
+	check(!wrong_pages(a, PAGES, 9) && !wrong_pages(b, PAGES, 9),
+	      "%s: contents\n", what);
+	close(fd);
+	munmap(a, PAGES * PAGE);
+	munmap(b, PAGES * PAGE);
+	ksm_pass(1);
+}
+
 static void test_boundary(void)
 {
 	char *mem = map_pages(PAGES, false);
@@ -185,13 +216,15 @@ static void test_boundary(void)
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(30);
+	ksft_set_plan(36);
 	ksm_setup();
 	need_module("ksm_dirty_fake_mmu");
 	count_checksums();
 	test_verdicts(false);
 	test_verdicts(true);
 	test_merge();
+	test_merge_with_settled(false);
+	test_merge_with_settled(true);
 	test_boundary();
 	ksft_finished();
 }
