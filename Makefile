@@ -7,7 +7,7 @@ BENCH ?=
 RUN ?= vm/run --kernel $(VERSION)
 
 .NOTPARALLEL:
-.PHONY: help deps kernel kernel-debug kernel-stock module load demo test bench check shell clean distclean
+.PHONY: help deps kernel kernel-debug kernel-stock module load demo test test-long bench check shell clean distclean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,6 +37,10 @@ demo: deps ## build what is missing, boot it, measure volatile pages, print the 
 test: deps ## run every test; the last line counts them
 	@vm/build $(VERSION) $(VERSION)-stock $(VERSION)-debug
 	@selftests/run --all
+
+test-long: deps ## run the kernel's own KVM selftests under ksmd (half an hour)
+	@vm/build $(VERSION) $(VERSION)-stock
+	@selftests/run kvm_upstream
 
 bench: kernel ## run every benchmark, or one: make bench BENCH=volatile
 	@bench/run $(BENCH)
