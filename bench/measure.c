@@ -399,19 +399,20 @@ static void warm_up(unsigned int passes)
  * settled pages in one out of RECHECK_PASSES.  So it is made to look at all of
  * them in each pass, and in none, and the cost is put together from both.
  */
-static bool looks_seldom(enum variant v)
+bool looks_seldom(enum variant v)
 {
 	return v == DIRTY && ksm_has(PROBE_PASSES) && ksm_has(RECHECK_PASSES);
 }
 
-/* In what share of the passes a page is looked at. */
-static double look_share(void)
+/* In what share of the passes a page is looked at, by either. */
+double look_share(bool probes, bool rechecks)
 {
 	uint64_t probe = saved(PROBE_PASSES), recheck = saved(RECHECK_PASSES);
+	double share = probes && probe > 1 ? 2.0 / probe : 0;
 
-	if (writer.writes)
-		return probe > 1 ? 2.0 / probe : 0;
-	return recheck ? 1.0 / recheck : 0;
+	if (rechecks && recheck && share * recheck < 1)
+		share = 1.0 / recheck;
+	return share;
 }
 
 /* A pass that looks at everything; from the third on, all is under way. */
@@ -453,7 +454,8 @@ static void sample_cost(enum variant v)
 		     (double)scanned + skipped, tries, writer.pages);
 	if (looks_seldom(v)) {
 		add(v, KSMD_BETWEEN_NS_PER_PAGE, cost);
-		cost += look_share() * look->value[look->count - 1];
+		cost += look_share(writer.writes, !writer.writes) *
+			look->value[look->count - 1];
 	}
 	add(v, KSMD_NS_PER_PAGE, cost);
 	if (writer.writes)
@@ -519,8 +521,8 @@ static void sample_saturated(enum variant v)
 	scans = wait_for_scan(ksm_read("full_scans")) - scans;
 	pass = (seconds_now() - time) / scans;
 	if (looks_seldom(v))
-		pass += look_share() * look->value[look->count - 1] *
-			writer.pages / 1e9;
+		pass += look_share(writer.writes, !writer.writes) *
+			look->value[look->count - 1] * writer.pages / 1e9;
 	add(v, FULL_SCANS_PER_S, 1 / pass);
 }
 
@@ -676,6 +678,8 @@ static void percent_of_off(enum variant v)
 static void compare(const char *workload, uint64_t mib, unsigned int what,
 		    bool huge, enum place place)
 {
+	/* They take time, and are of interest where somebody writes. */
+	bool rates = what & WRITES || (place == HOST && !(what & PAIRS));
 	unsigned int round, v, m;
 	uint64_t shared, merged;
 
@@ -686,7 +690,7 @@ static void compare(const char *workload, uint64_t mib, unsigned int what,
 		for (v = 0; v < VARIANTS; v++) {
 			if (!settings.variant[v])
 				continue;
-			measure_variant(v, true);
+			measure_variant(v, rates);
 			say(workload, writer.place, huge, round, v,
 			    KSMD_NS_PER_PAGE);
 		}
@@ -705,27 +709,39 @@ static void compare(const char *workload, uint64_t mib, unsigned int what,
 	writer_stop();
 }
 
-static const unsigned int scale_mib[] = { 512, 2048 };
+static const unsigned int scale_mib[] = { 128, 512, 2048 };
 
-/* Does the cost of a page grow with the number of pages? */
+#define SCALE_SIZES (sizeof(scale_mib) / sizeof(*scale_mib))
+
+/* Does the cost of a page grow with the number of pages, or of processes? */
 static void scale(bool huge)
 {
-	unsigned int i, round;
+	unsigned int i, round, what, tries;
 	char suffix[24];
 
-	for (i = 0; i < sizeof(scale_mib) / sizeof(*scale_mib); i++) {
-		forget_results();
-		writer_start(huge, scale_mib[i], WRITES, HOST);
-		for (round = 0; round < settings.rounds; round++) {
-			measure_variant(DIRTY, false);
-			say("scale", writer.place, huge, round, DIRTY,
-			    KSMD_NS_PER_PAGE);
+	for (what = 0; what <= WRITES; what += WRITES) {
+		for (i = 0; i < SCALE_SIZES; i++) {
+			forget_results();
+			writer_start(huge, scale_mib[i], what, HOST);
+			setup(DIRTY);
+			look_every(0, 0);
+			warm_up(variants[DIRTY].warm_up);
+			for (round = 0; round < settings.rounds; round++) {
+				add(DIRTY, KSMD_BETWEEN_NS_PER_PAGE,
+				    measure_passes(16, true, &tries));
+				say(what ? "scale: volatile," :
+					   "scale: static,",
+				    HOST, huge, round, DIRTY,
+				    KSMD_BETWEEN_NS_PER_PAGE);
+			}
+			writer_stop();
+			snprintf(suffix, sizeof(suffix), "_%s_%u_mib",
+				 what ? "volatile" : "static", scale_mib[i]);
+			report("scale", HOST, huge, DIRTY,
+			       KSMD_BETWEEN_NS_PER_PAGE, suffix);
 		}
-		snprintf(suffix, sizeof(suffix), "_%u_mib", scale_mib[i]);
-		report("scale", writer.place, huge, DIRTY, KSMD_NS_PER_PAGE,
-		       suffix);
-		writer_stop();
 	}
+	crowd(huge);
 }
 
 /* --- what a guest feels --- */
@@ -847,7 +863,7 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 
 /* --- workloads --- */
 
-#define WORKLOADS 7
+#define WORKLOADS 8
 
 static const struct workload {
 	const char *name;
@@ -859,6 +875,7 @@ static const struct workload {
 	{ "merged", { true, false }, false },
 	{ "late", { true, false }, true },
 	{ "parity", { true, false }, true },
+	{ "mixed", { true, false }, true },
 	{ "scale", { true, false }, false },
 	{ "latency", { false, true }, false },
 };
@@ -893,6 +910,8 @@ static void run_workload(const struct workload *w, enum place place)
 			late(quarter, huge);
 		else if (!strcmp(name, "parity"))
 			parity(huge);
+		else if (!strcmp(name, "mixed"))
+			mixed(half, huge);
 		else if (!strcmp(name, "merged"))
 			compare(name, quarter, PAIRS, huge, place);
 		else
@@ -913,14 +932,16 @@ static unsigned int turns(const struct workload *w, enum variant v, bool huge)
 		return 0;
 	if (!strcmp(w->name, "parity"))
 		return parity_steps(huge);
+	if (!strcmp(w->name, "mixed"))
+		return 1;
 	if (!strcmp(w->name, "late") && v == SMART)
 		return 1;
 	if (!strcmp(w->name, "latency") && !latency_variant(v))
 		return 0;
 	if (!strcmp(w->name, "scale"))
 		return v != DIRTY ? 0 :
-				    settings.rounds * sizeof(scale_mib) /
-					    sizeof(*scale_mib);
+				    settings.rounds * 2 *
+					    (SCALE_SIZES + CROWD_SIZES);
 	return settings.rounds;
 }
 
@@ -955,7 +976,10 @@ static void help(void)
 	     "  late                a process with the contents of another that has settled, a\n"
 	     "                      quarter of --size each\n"
 	     "  parity              what merges in the end where pages are hot, in 16 or 64 MiB\n"
-	     "  scale               volatile at 512 and 2048 MiB, dirty_scan only\n"
+	     "  mixed               quiet pages with some hot ones and a few that become equal,\n"
+	     "                      half of --size\n"
+	     "  scale               volatile and static memory from 128 to 2048 MiB, and 128 MiB\n"
+	     "                      of 1 to 256 processes, dirty_scan only\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"
 	     "\n"

@@ -59,13 +59,18 @@ extern struct series results[VARIANTS][METRICS];
 void add(enum variant v, enum metric m, double value);
 double median(struct series *s);
 void forget_results(void);
+bool looks_seldom(enum variant v);
+double look_share(bool probes, bool rechecks);
 void say(const char *workload, enum place place, bool huge, unsigned int round,
 	 enum variant v, enum metric m);
 void report(const char *workload, enum place place, bool huge, enum variant v,
 	    enum metric m, const char *suffix);
 
 /* merge.c */
+#define CROWD_SIZES 3
+void crowd(bool huge);
 void late(uint64_t mib, bool huge);
+void mixed(uint64_t mib, bool huge);
 void parity(bool huge);
 unsigned int parity_steps(bool huge);
 

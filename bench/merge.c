@@ -409,3 +409,201 @@ void parity(bool huge)
 				report("parity", HOST, huge, v, m, suffix);
 	}
 }
+
+/* --- mixed: most is quiet, some is hot, and a little becomes equal --- */
+
+/* Pages that arrived stay for so many passes. */
+#define MIXED_GROUPS 8
+
+/* The hot pages come first, then the groups, then what stays as it is. */
+struct mixed {
+	uint64_t hot;
+	uint64_t group;
+	uint64_t quiet; /* the first of them */
+};
+
+static struct mixed mixed_layout(uint64_t pages)
+{
+	struct mixed l = { .hot = pages * 9 / 100, .group = pages / 100 };
+
+	l.quiet = l.hot + MIXED_GROUPS * l.group;
+	return l;
+}
+
+static void write_mixed(char *memory, uint64_t pages, uint64_t pass,
+			uint64_t who)
+{
+	struct mixed l = mixed_layout(pages);
+	uint64_t first = l.hot + pass % MIXED_GROUPS * l.group, i, twin;
+
+	(void)who;
+	if (!pass) {
+		for (i = 0; i < pages; i++)
+			seed_page(page_at(memory, i), seed(QUIET, 0, i));
+		return;
+	}
+	for (i = 0; i < l.hot; i++)
+		*page_at(memory, i) = seed(HOT, pass, i);
+	for (i = 0; i < l.group; i++) {
+		twin = l.quiet + (pass * l.group + i) % (pages - l.quiet);
+		seed_page(page_at(memory, first + i), seed(QUIET, 0, twin));
+	}
+}
+
+static uint64_t mixed_step(struct actor *actor, unsigned int *pass)
+{
+	uint64_t ns = 0;
+
+	actor_act(actor, ++*pass);
+	step(&ns);
+	return ns;
+}
+
+static void mixed_variant(enum variant v, uint64_t bytes, bool huge)
+{
+	const unsigned int warm_up = v == SMART ? 20 : MIXED_GROUPS + 2;
+	const unsigned int passes = v == SMART ? 18 : MIXED_GROUPS;
+	struct mixed l = mixed_layout(bytes / PAGE_BYTES);
+	unsigned int pass = 0, arrived[MIXED_GROUPS] = {}, g, i;
+	bool merged[MIXED_GROUPS] = {};
+	uint64_t total = 0, ns, count;
+	struct actor actor;
+	double cost, look;
+
+	actor_start(&actor, write_mixed, bytes, huge, 0);
+	ksmd_setup(&variants[v]);
+	while (pass < warm_up + passes) {
+		/* Huge pages with hot ones and others in them have been probed */
+		if (looks_seldom(v) && pass == warm_up)
+			look_every(0, 0);
+		/* Who has to go now, merged or not */
+		g = (pass + 1) % MIXED_GROUPS;
+		if (arrived[g] && pass >= warm_up) {
+			count = merged_now(&actor, l.hot + g * l.group,
+					   l.group);
+			add(v, MERGED_PERCENT, 100.0 * count / l.group);
+			if (!merged[g])
+				add(v, PASSES_TO_99_PERCENT, MIXED_GROUPS);
+		}
+		ns = mixed_step(&actor, &pass);
+		if (pass > warm_up)
+			total += ns;
+		arrived[g] = pass;
+		merged[g] = false;
+		for (g = 0; g < MIXED_GROUPS; g++) {
+			if (!arrived[g] || merged[g])
+				continue;
+			count = merged_now(&actor, l.hot + g * l.group,
+					   l.group);
+			merged[g] = count >= 0.99 * l.group;
+			if (merged[g] && pass > warm_up)
+				add(v, PASSES_TO_99_PERCENT,
+				    pass - arrived[g] + 1);
+		}
+	}
+	cost = (double)total / passes / actor.pages;
+	if (looks_seldom(v)) {
+		add(v, KSMD_BETWEEN_NS_PER_PAGE, cost);
+		look_every(2, 1);
+		for (i = 0, total = 0; i < 5; i++) {
+			ns = mixed_step(&actor, &pass);
+			total += i < 3 ? 0 : ns;
+		}
+		look = (double)total / 2 / actor.pages;
+		add(v, KSMD_LOOK_NS_PER_PAGE, look);
+		cost += look_share(true, true) * look;
+	}
+	add(v, KSMD_NS_PER_PAGE, cost);
+	actor_stop(&actor);
+	ksmd_reap();
+}
+
+void mixed(uint64_t mib, bool huge)
+{
+	unsigned int v, m;
+
+	forget_results();
+	for (v = STOCK; v < VARIANTS; v++) {
+		if (!settings.variant[v])
+			continue;
+		mixed_variant(v, mib * MIB, huge);
+		say("mixed", HOST, huge, 0, v, KSMD_NS_PER_PAGE);
+	}
+	for (m = 0; m < METRICS; m++)
+		for (v = 0; v < VARIANTS; v++)
+			report("mixed", HOST, huge, v, m, "");
+}
+
+/* --- crowd: the same memory, of one process or of many --- */
+
+#define CROWD_MIB 128
+#define CROWD_PASSES 16
+
+static void write_hot(char *memory, uint64_t pages, uint64_t pass, uint64_t who)
+{
+	uint64_t i;
+
+	for (i = 0; i < pages; i++) {
+		if (!pass)
+			seed_page(page_at(memory, i), seed(QUIET, who, i));
+		else
+			*page_at(memory, i) = seed(HOT, pass, i);
+	}
+}
+
+static void write_once(char *memory, uint64_t pages, uint64_t pass,
+		       uint64_t who)
+{
+	if (!pass)
+		write_hot(memory, pages, 0, who);
+}
+
+static void crowd_size(unsigned int processes, bool hot, bool huge)
+{
+	static struct actor actors[256];
+	struct series cost = {};
+	unsigned int i, round, pass;
+	char suffix[32];
+	uint64_t ns;
+
+	forget_results();
+	for (i = 0; i < processes; i++)
+		actor_start(&actors[i], hot ? write_hot : write_once,
+			    CROWD_MIB * MIB / processes, huge, i);
+	ksmd_setup(&variants[DIRTY]);
+	look_every(0, 0);
+	for (round = 0; round < settings.rounds; round++) {
+		cost.count = 0;
+		for (pass = 1; pass <= CROWD_PASSES; pass++) {
+			for (i = 0; hot && i < processes; i++)
+				actor_act(&actors[i],
+					  round * CROWD_PASSES + pass);
+			ns = 0;
+			step(&ns);
+			/* The first may still have to get everything settled. */
+			if (pass > 3)
+				cost.value[cost.count++] = ns;
+		}
+		add(DIRTY, KSMD_BETWEEN_NS_PER_PAGE,
+		    median(&cost) * PAGE_BYTES / (CROWD_MIB * MIB));
+		say(hot ? "scale: volatile, many," : "scale: static, many,",
+		    HOST, huge, round, DIRTY, KSMD_BETWEEN_NS_PER_PAGE);
+	}
+	for (i = 0; i < processes; i++)
+		actor_stop(&actors[i]);
+	ksmd_reap();
+	snprintf(suffix, sizeof(suffix), "_%s_%u_processes",
+		 hot ? "volatile" : "static", processes);
+	report("scale", HOST, huge, DIRTY, KSMD_BETWEEN_NS_PER_PAGE, suffix);
+}
+
+/* As many as there are huge pages, where those are wanted. */
+void crowd(bool huge)
+{
+	const unsigned int processes[] = { 1, 16, huge ? 64 : 256 };
+	unsigned int i, hot;
+
+	for (hot = 0; hot < 2; hot++)
+		for (i = 0; i < CROWD_SIZES; i++)
+			crowd_size(processes[i], hot, huge);
+}

@@ -31,14 +31,44 @@ if (workload eq "parity") {
 	exit
 }
 
+# The cost of a page by the number of pages, and by the number of processes.
+if (workload eq "scale") {
+	by(kind, mapping, what) = sprintf("< awk -F, -v OFS=, '$1 == \"scale\" && $3 == \"%s\" && $5 ~ /_%s_[0-9]+_%s$/ { \
+		n = split($5, w, \"_\"); print w[n - 1], $6 }' '%s'", mapping, kind, what, csv)
+	set multiplot layout 1,2 title "{/:Bold ksmd CPU time per page and pass, dirty\\_scan=1}"
+	set logscale xy 2
+	set logscale y 10
+	set yrange [0.5:20000]
+	set format y "%g"
+	set ylabel "nanoseconds (log scale)" textcolor "#333333"
+	set xtics nomirror textcolor "#333333"
+	set ytics nomirror textcolor "#333333"
+	set grid ytics linetype 1 linecolor "#e4e4e4"
+	set border 3 linecolor "#888888"
+	set key top right samplen 1 spacing 1.1
+	array unit[2] = ["mib", "processes"]
+	array label[2] = ["MiB", "processes with 128 MiB in all"]
+	array from[2] = [90, 0.7]
+	array to[2] = [2900, 370]
+	do for [i=1:2] {
+		set xlabel label[i] textcolor "#333333"
+		set xrange [from[i]:to[i]]
+		if (i == 1) { set xtics (128, 512, 2048) } else { set xtics (1, 16, 64, 256); unset key }
+		plot by("volatile", "4k", unit[i]) using 1:2 with linespoints pointtype 7 linecolor rgb "#3b6fb6" title "rewritten, 4 KiB pages", \
+		     by("volatile", "thp", unit[i]) using 1:2 with linespoints pointtype 7 linecolor rgb "#e08a2e" title "rewritten, huge pages", \
+		     by("static", "4k", unit[i]) using 1:2 with linespoints pointtype 6 linecolor rgb "#9bb8dd" title "unchanging, 4 KiB pages", \
+		     by("static", "thp", unit[i]) using 1:2 with linespoints pointtype 6 linecolor rgb "#f2c592" title "unchanging, huge pages"
+	}
+	unset multiplot
+	exit
+}
+
 # "x y" for each bar of one mapping in one place, and of the variants in the
 # order drawn; nothing where it was not measured.
-metric = workload eq "scale" ? "ksmd_ns_per_page_" : \
-	workload eq "latency" ? "write_p999_ns" : \
+metric = workload eq "latency" ? "write_p999_ns" : \
 	workload eq "late" ? "ksmd_ms_to_99_percent" : "ksmd_ns_per_page"
 bars(place, mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && index($5, \"%s\") == 1 { \
-	x = $1 == \"scale\" ? ($5 ~ /_512_/ ? 0 : 1) : \
-	    $1 == \"latency\" ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
+	x = $1 == \"latency\" ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
 	    $4 == \"stock\" ? 0 : $4 == \"smart\" ? 1 : 2; \
 	print x, $6, $8 }' '%s'", workload, place, mapping, metric, csv)
 measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload, place, csv))) > 0
@@ -46,24 +76,19 @@ measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload,
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
 	workload eq "late" ? "A process arrives with the contents of another" : \
+	workload eq "mixed" ? "90 % quiet, 9 % rewritten, 1 % becomes equal" : \
 	workload eq "merged" ? "Memory that is merged already" : \
-	workload eq "latency" ? "A guest's writes: time from one to the next, 99.9 %" : \
-	"Rewritten memory, dirty\\_scan=1, by size"
+	"A guest's writes: time from one to the next, 99.9 %"
 what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : \
 	workload eq "late" ? "ksmd CPU time until 99 % is merged, or for 60 passes" : "ksmd CPU time per page and pass"
 set title "{/:Bold ".title."}\n".what offset 0,-0.2
 
-if (workload eq "scale") {
-	set xtics ("512 MiB" 0, "2048 MiB" 1)
-	set xrange [-0.6:1.6]
+if (workload eq "latency") {
+	set xtics ("KSM off" 0, "stock\n(smart\\_scan=0)" 1, "dirty\\_scan=1" 2)
 } else {
-	if (workload eq "latency") {
-		set xtics ("KSM off" 0, "stock\n(smart\\_scan=0)" 1, "dirty\\_scan=1" 2)
-	} else {
-		set xtics ("stock\n(smart\\_scan=0)" 0, "smart\\_scan=1" 1, "dirty\\_scan=1" 2)
-	}
-	set xrange [-0.6:2.6]
+	set xtics ("stock\n(smart\\_scan=0)" 0, "smart\\_scan=1" 1, "dirty\\_scan=1" 2)
 }
+set xrange [-0.6:2.6]
 set xtics scale 0 textcolor "#333333"
 set ylabel (workload eq "late" ? "milliseconds (log scale)" : "nanoseconds (log scale)") textcolor "#333333"
 set logscale y

@@ -55,7 +55,8 @@ function tables(w, p, name) {
 	line("  one that looks at everything", w, p, "dirty", "ksmd_look_ns_per_page", "ns")
 	line("PAGEMAP_SCAN over the same pages", w, p, "off", "pagemap_scan_ns_per_page", "ns")
 
-	heading(name ": passes per second, ksmd at full speed")
+	if (have(w, p, "4k", "stock", "full_scans_per_s") || have(w, p, "thp", "stock", "full_scans_per_s"))
+		heading(name ": passes per second, ksmd at full speed")
 	lines("", w, p, "full_scans_per_s")
 	lines("the writer's sweeps, ", w, p, "writer_sweeps_per_s")
 
@@ -197,21 +198,67 @@ function parity_tables() {
 	parity_case("zero", "Zero pages with use_zero_pages=1")
 }
 
-function scale_tables(    m, x, small, large, r) {
-	heading("Scale, volatile memory: ksmd CPU time per page and pass, dirty_scan=1")
-	small = "ksmd_ns_per_page_512_mib"
-	large = "ksmd_ns_per_page_2048_mib"
-	line("512 MiB (131072 pages)", "scale", "host", "dirty", small, "ns")
-	line("2048 MiB (524288 pages)", "scale", "host", "dirty", large, "ns")
+function mixed_tables(    w, k, m, x, i, t) {
+	w = "mixed"
+	heading("90 % quiet, 9 % volatile, 1 % becomes equal: ksmd CPU time per page and pass")
+	lines("", w, "host", "ksmd_ns_per_page", "ns")
+	line("  most passes", w, "host", "dirty", "ksmd_between_ns_per_page", "ns")
+	line("  one that looks at everything", w, "host", "dirty", "ksmd_look_ns_per_page", "ns")
+	heading("Passes until what became equal is merged; it stays for 8")
+	passes_lines(w, "")
+	lines("merged when it goes, ", w, "host", "merged_percent", "%")
+	checks_heading()
+	k = "ksmd_ns_per_page"
+	for (m = 0; m < 2; m++) {
+		x = m ? "thp" : "4k"
+		if (!have(w, "host", x, "dirty", k) || !have(w, "host", x, "stock", k))
+			continue
+		check(page[x] ", passes", passes(w, x, "dirty", ""), "<= " passes(w, x, "stock", ""), "-",
+		      verdict(get(w, "host", x, "dirty", "passes_to_99_percent") <= get(w, "host", x, "stock", "passes_to_99_percent")))
+	}
+	for (i = 1; i <= targets; i++) {
+		split(target[i], t, " ")
+		if (t[1] == w && have(w, "host", t[3], t[4], k) && have(w, "host", t[3], "dirty", k))
+			check_cost(t)
+	}
+}
+
+# Against the first of two sizes; flat: nor is it to be cheaper.
+function check_growth(x, first, last, one, other, flat, label,    r) {
+	one = first one last
+	other = first other last
+	if (!have("scale", "host", x, "dirty", one) || !have("scale", "host", x, "dirty", other))
+		return
+	r = get("scale", "host", x, "dirty", other) / get("scale", "host", x, "dirty", one)
+	if (flat && r < 1)
+		r = 1 / r
+	check(page[x] ", " label, number(r) "x", "<= 1.2x", "-", verdict(r <= 1.2))
+}
+
+function scale_tables(    kind, i, j, m, x, n, size, first) {
+	kind[1] = "volatile"
+	kind[2] = "static"
+	heading("Scale: ksmd CPU time per page and pass in most passes, dirty_scan=1")
+	for (j = 1; j <= 2; j++) {
+		first = "ksmd_between_ns_per_page_" kind[j] "_"
+		n = split("128 512 2048", size, " ")
+		for (i = 1; i <= n; i++)
+			line(kind[j] ", " size[i] " MiB", "scale", "host", "dirty", first size[i] "_mib", "ns")
+		n = split("1 16 64 256", size, " ")
+		for (i = 1; i <= n; i++)
+			line(kind[j] ", 128 MiB of " size[i] " processes", "scale", "host", "dirty", first size[i] "_processes", "ns")
+	}
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (!have("scale", "host", x, "dirty", small) || !have("scale", "host", x, "dirty", large))
-			continue
-		r = get("scale", "host", x, "dirty", large) / get("scale", "host", x, "dirty", small)
-		# Flat either way: a page dearer in little memory counts as well.
-		check(page[x] ", larger against smaller of the two", number(r < 1 ? 1 / r : r) "x",
-		      "<= 1.2x", "-", verdict(r <= 1.2 && r >= 1 / 1.2))
+		for (j = 1; j <= 2; j++) {
+			first = "ksmd_between_ns_per_page_" kind[j] "_"
+			check_growth(x, first, "_mib", 128, 2048, 0, kind[j] ", 2048 against 128 MiB")
+			check_growth(x, first, "_mib", 512, 2048, 1, kind[j] ", 512 or 2048 MiB")
+			check_growth(x, first, "_processes", 1, 16, 0, kind[j] ", 16 processes for 1")
+			n = m ? 64 : 256
+			check_growth(x, first, "_processes", 1, n, 0, kind[j] ", " n " processes for 1")
+		}
 	}
 }
 
@@ -294,6 +341,8 @@ END {
 		late_tables()
 	if (("parity", "host") in seen)
 		parity_tables()
+	if (("mixed", "host") in seen)
+		mixed_tables()
 	if (("scale", "host") in seen)
 		scale_tables()
 }
