@@ -6,7 +6,8 @@
  * vma boundary, and by a module that plays secondary MMU.
  *
  * Seen to fail with: ksm_dirty_judge() calling UNKNOWN pages CLEAN; harvest.c
- * without mmu_notifier_test_clear_dirty().
+ * without mmu_notifier_test_clear_dirty(); UNKNOWN pages not searched in the settled
+ * tree (mm/ksm.c).
  */
 #include "ksm_dirty_util.h"
 
