@@ -276,7 +276,11 @@ void ksm_pass(unsigned int passes)
 		sleep_ms = STEP_MS + (getpid() * 1000 + ++step) % STEPS;
 		start = now();
 		if (!ksm_get("run")) {
-			ksm_set("sleep_millisecs", sleep_ms);
+			/*
+			 * Not the time below: ksmd looks at run twice, and goes to
+			 * sleep without a pass where it changes between.
+			 */
+			ksm_set("sleep_millisecs", STEP_MS + STEPS);
 			ksm_set("run", 1);
 		}
 		while (!ksmd_sleeps() || ksm_get("full_scans") == before) {
