@@ -12,7 +12,7 @@
  */
 #include "ksm_dirty_util.h"
 
-#define NR_HUGE 4UL
+#define NR_HUGE 2UL
 #define PAGES (NR_HUGE * HUGE_PAGES)
 /* Less the hot one, and that which is like the neighbour's hot one was */
 #define QUIET (NR_HUGE * (HUGE_PAGES - 2))
