@@ -415,13 +415,11 @@ double look_share(bool probes, bool rechecks)
 	return share;
 }
 
-/* A pass that looks at everything; from the third on, all is under way. */
+/* After a warm-up with looks: from the third pass on, all is under way. */
 static void sample_look(enum variant v)
 {
 	unsigned int tries;
 
-	look_every(2, 1);
-	warm_up(3);
 	add(v, KSMD_LOOK_NS_PER_PAGE, measure_passes(2, false, &tries));
 	look_every(0, 0);
 	warm_up(2);
@@ -646,6 +644,8 @@ static void measure_variant(enum variant v, bool full)
 
 	setup(v);
 	if (info->run) {
+		if (looks_seldom(v))
+			look_every(2, 1);
 		warm_up(info->warm_up);
 		if (looks_seldom(v))
 			sample_look(v);
