@@ -372,6 +372,10 @@ static unsigned int passes_to_merge(const char *mem, size_t pages)
 	for (passes = 0; passes < LIMIT; passes++) {
 		if (ksm_stat("ksm_merging_pages") == 2 * pages)
 			break;
+		if (passes > 1)
+			ksft_print_msg("%lu of %lu merged after %u passes\n",
+				       ksm_stat("ksm_merging_pages"), 2 * pages,
+				       passes);
 		ksm_pass(1);
 	}
 	if (memcmp(copy, mem, pages * PAGE))
