@@ -36,6 +36,12 @@ static struct ksm_dirty_harvest harvest;
 struct ksm_scan_window ksm_dirty_window;
 
 /*
+ * In how many passes each settled page is searched again once.  A search takes as
+ * long as passing over some 300 pages, so this is 1/3 of a quiet page's cost.
+ */
+unsigned int ksm_dirty_recheck_passes = 1024;
+
+/*
  * struct harvest_walk - one walk over windows
  * @next: where the walk stopped
  * @spent: what it cost so far, in pages of pages_to_scan
@@ -87,15 +93,15 @@ static void harvest_init(struct mm_struct *mm, unsigned long start,
 
 /*
  * Returns false where the entry is not that of a huge page: it may have been
- * split, or a huge page may be on its way. *dirty tells that it was written,
- * and that nobody else is to be asked.
+ * split, or a huge page may be on its way. *all_dirty tells that it was written,
+ * and that nobody else is to be asked: then there are no bitmaps.
  */
 static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
-			 unsigned long start, unsigned long end, bool *dirty)
+			 unsigned long start, unsigned long end, bool *all_dirty)
 {
 	struct mm_struct *mm = vma->vm_mm;
 	unsigned int nr = (end - start) >> PAGE_SHIFT;
-	bool unknown = false, present = false;
+	bool dirty = false, unknown = false, present = false;
 	struct folio *folio;
 	spinlock_t *ptl;	/* the lock of the page table */
 	pmd_t pmd;
@@ -111,8 +117,8 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 		present = folio_eligible(folio);
 	}
 	if (present) {
-		*dirty = pmd_dirty(pmd);
-		if (*dirty) {
+		dirty = pmd_dirty(pmd);
+		if (dirty) {
 			clear_notice(mm);
 			folio_take_dirty(folio);
 			ksm_dirty_pmd_mkclean(pmdp, pmd);
@@ -122,17 +128,17 @@ static bool harvest_huge(struct vm_area_struct *vma, pmd_t *pmdp,
 	}
 	spin_unlock(ptl);
 
-	if (*dirty && !mm_has_notifiers(mm))
+	*all_dirty = dirty && !mm_has_notifiers(mm);
+	if (*all_dirty)
 		return true;
 
 	harvest_init(mm, start, end);
 	if (present)
 		bitmap_fill(harvest.present, nr);
-	if (*dirty)
+	if (dirty)
 		bitmap_fill(harvest.range.dirty, nr);
 	if (unknown)
 		bitmap_fill(harvest.range.unknown, nr);
-	*dirty = false;
 	return true;
 }
 
@@ -202,9 +208,9 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 	struct harvest_walk *hwalk = walk->private;
 	struct mmu_dirty_range *range = &harvest.range;
 	unsigned int nr = (end - addr) >> PAGE_SHIFT;
-	unsigned int present, dirty, unknown;
+	unsigned int dirty, look = 0, unknown = 0;
 	pmd_t pmd = pmdp_get_lockless(pmdp);
-	bool all_dirty = false, huge, probe;
+	bool all_dirty = false, huge, probe, found;
 
 	cond_resched();
 	hwalk->next = end;
@@ -244,24 +250,20 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 		dirty = 0;
 	}
 	ksm_dirty_stats.pages_dirty += dirty;
-	if (trace_ksm_dirty_harvest_enabled()) {
-		bitmap_andnot(range->unknown, range->unknown, range->dirty, nr);
-		bitmap_and(range->unknown, range->unknown, harvest.present, nr);
-		present = bitmap_weight(harvest.present, nr);
-		unknown = bitmap_weight(range->unknown, nr);
-		trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, present,
-					dirty, unknown);
+	found = ksm_dirty_judge(&harvest, window);
+	if (found) {
+		look = bitmap_weight(window->look, nr);
+		unknown = bitmap_weight_and(window->look, range->unknown, nr);
 	}
-	if (ksm_dirty_judge(&harvest, window)) {
+	trace_ksm_dirty_harvest(walk->mm, addr, nr, huge, dirty + look, dirty,
+				unknown);
+	if (found) {
+		ksm_dirty_stats.pages_clean += look - unknown;
+		ksm_dirty_stats.pages_unknown += unknown;
 		window->start = addr;
 		window->end = end;
 		window->recheck = ksm_dirty_due(addr >> PMD_SHIFT, window->pass,
 						READ_ONCE(ksm_dirty_recheck_passes));
-		present = bitmap_weight(window->look, nr);
-		unknown = present - bitmap_weight(window->clean, nr) -
-			  bitmap_weight(window->merged, nr);
-		ksm_dirty_stats.pages_clean += present - unknown;
-		ksm_dirty_stats.pages_unknown += unknown;
 		return HARVEST_FOUND;
 	}
 next:

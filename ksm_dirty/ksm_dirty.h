@@ -30,6 +30,7 @@ extern struct ksm_dirty_stats ksm_dirty_stats;
 
 /* harvest.c */
 extern struct ksm_scan_window ksm_dirty_window;
+extern unsigned int ksm_dirty_recheck_passes;
 enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 					unsigned long *address,
 					unsigned int *budget);
@@ -41,7 +42,6 @@ bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pas
 void ksm_dirty_probe_merged(struct mm_struct *mm, unsigned long addr);
 
 /* main.c */
-extern unsigned int ksm_dirty_recheck_passes;
 bool ksm_dirty_enabled(void);
 int ksm_dirty_enable(bool on);
 u64 ksm_dirty_ksmd_runtime(void);

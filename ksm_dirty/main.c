@@ -29,12 +29,6 @@
 
 struct ksm_dirty_stats ksm_dirty_stats;
 
-/*
- * In how many passes each settled page is searched again once.  A search takes as
- * long as passing over some 300 pages, so this is 1/3 of a quiet page's cost.
- */
-unsigned int ksm_dirty_recheck_passes = 1024;
-
 static DEFINE_MUTEX(enable_lock);
 static bool enabled;
 
