@@ -120,6 +120,20 @@ uint64_t ksm_count(const char *name)
 	return ksm_has(name) ? ksm_read(name) : 0;
 }
 
+/* A number of a process's /proc/<pid>/ksm_stat. */
+uint64_t ksm_stat(pid_t pid, const char *name)
+{
+	char path[64], text[512], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/ksm_stat", pid);
+	if (!slurp(path, text, sizeof(text)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	at = strstr(text, name);
+	if (!at)
+		fail(EXIT_FAILURE, "%s: no %s", path, name);
+	return strtoull(at + strlen(name), NULL, 10);
+}
+
 static pid_t find_ksmd(void)
 {
 	char path[300], name[32];

@@ -56,6 +56,7 @@ bool ksm_has(const char *name);
 bool ksm_put(const char *name, const char *text);
 uint64_t ksm_read(const char *name);
 uint64_t ksm_count(const char *name);
+uint64_t ksm_stat(pid_t pid, const char *name);
 void ksm_write(const char *name, uint64_t value);
 void ksm_write_if(const char *name, uint64_t value);
 uint64_t rmap_item_bytes(void);

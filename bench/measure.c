@@ -85,19 +85,6 @@ static void on_signal(int sig)
 	interrupted = sig;
 }
 
-static uint64_t writer_rmap_items(void)
-{
-	char path[64], text[512], *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/ksm_stat", writer.pid);
-	if (!slurp(path, text, sizeof(text)))
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	at = strstr(text, "ksm_rmap_items");
-	if (!at)
-		fail(EXIT_FAILURE, "%s: no ksm_rmap_items", path);
-	return strtoull(at + strlen("ksm_rmap_items"), NULL, 10);
-}
-
 /* --- a trace of the calls that hold KVM's mmu_lock for a harvest --- */
 
 #define TRACEFS "/sys/kernel/tracing/"
@@ -632,6 +619,17 @@ void report(const char *workload, enum place place, bool huge, enum variant v,
 	fflush(stdout);
 }
 
+/* All that there is of a workload */
+void report_all(const char *workload, enum place place, bool huge,
+		const char *suffix)
+{
+	unsigned int v, m;
+
+	for (m = 0; m < METRICS; m++)
+		for (v = 0; v < VARIANTS; v++)
+			report(workload, place, huge, v, m, suffix);
+}
+
 void forget_results(void)
 {
 	memset(results, 0, sizeof(results));
@@ -652,8 +650,8 @@ static void measure_variant(enum variant v, bool full)
 		for (i = 0; i < settings.samples; i++)
 			sample_cost(v);
 		add(v, RMAP_BYTES_PER_PAGE,
-		    (double)writer_rmap_items() * rmap_item_bytes() /
-			    writer.pages);
+		    (double)ksm_stat(writer.pid, "ksm_rmap_items") *
+			    rmap_item_bytes() / writer.pages);
 		if (full)
 			sample_saturated(v);
 	} else if (full && writer.place == HOST) {
@@ -680,7 +678,7 @@ static void compare(const char *workload, uint64_t mib, unsigned int what,
 {
 	/* They take time, and are of interest where somebody writes. */
 	bool rates = what & WRITES || (place == HOST && !(what & PAIRS));
-	unsigned int round, v, m;
+	unsigned int round, v;
 	uint64_t shared, merged;
 
 	forget_results();
@@ -703,9 +701,7 @@ static void compare(const char *workload, uint64_t mib, unsigned int what,
 		     merged, writer.pages, what & PAIRS ? "all" : "none");
 	for (v = STOCK; writer.writes && v < VARIANTS; v++)
 		percent_of_off(v);
-	for (m = 0; m < METRICS; m++)
-		for (v = 0; v < VARIANTS; v++)
-			report(workload, writer.place, huge, v, m, "");
+	report_all(workload, writer.place, huge, "");
 	writer_stop();
 }
 
@@ -837,7 +833,7 @@ static bool latency_variant(enum variant v)
 /* Does the guest notice? */
 static void latency(const char *workload, uint64_t mib, bool huge)
 {
-	unsigned int round, v, m;
+	unsigned int round, v;
 
 	forget_results();
 	writer_start(huge, mib, WRITES | STAMPS, GUEST);
@@ -855,9 +851,7 @@ static void latency(const char *workload, uint64_t mib, bool huge)
 			    KSMD_NS_PER_PAGE);
 		}
 	}
-	for (m = 0; m < METRICS; m++)
-		for (v = 0; v < VARIANTS; v++)
-			report(workload, writer.place, huge, v, m, "");
+	report_all(workload, writer.place, huge, "");
 	writer_stop();
 }
 

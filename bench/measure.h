@@ -65,6 +65,8 @@ void say(const char *workload, enum place place, bool huge, unsigned int round,
 	 enum variant v, enum metric m);
 void report(const char *workload, enum place place, bool huge, enum variant v,
 	    enum metric m, const char *suffix);
+void report_all(const char *workload, enum place place, bool huge,
+		const char *suffix);
 
 /* merge.c */
 #define CROWD_SIZES 3

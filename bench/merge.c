@@ -109,19 +109,6 @@ static void actor_stop(struct actor *actor)
 	close(actor->answer);
 }
 
-static uint64_t actor_merged(struct actor *actor)
-{
-	char path[64], text[512], *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/ksm_stat", actor->pid);
-	if (!slurp(path, text, sizeof(text)))
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	at = strstr(text, "ksm_merging_pages");
-	if (!at)
-		fail(EXIT_FAILURE, "%s: no ksm_merging_pages", path);
-	return strtoull(at + strlen("ksm_merging_pages"), NULL, 10);
-}
-
 /* How many of the pages from @first on are mapped elsewhere, too. */
 static uint64_t merged_now(struct actor *actor, uint64_t first, uint64_t pages)
 {
@@ -202,7 +189,7 @@ static void late_variant(enum variant v, uint64_t bytes, bool huge)
 	ns = 0;
 	do {
 		passes += step(&ns);
-		merged = actor_merged(&second);
+		merged = ksm_stat(second.pid, "ksm_merging_pages");
 	} while (passes < LATE_LIMIT && merged < 0.99 * second.pages);
 	add(v, PASSES_TO_99_PERCENT, passes);
 	add(v, KSMD_MS_TO_99_PERCENT, ns / 1e6);
@@ -214,7 +201,7 @@ static void late_variant(enum variant v, uint64_t bytes, bool huge)
 
 void late(uint64_t mib, bool huge)
 {
-	unsigned int round, v, m;
+	unsigned int round, v;
 
 	forget_results();
 	for (round = 0; round < settings.rounds; round++) {
@@ -226,9 +213,7 @@ void late(uint64_t mib, bool huge)
 			say("late", HOST, huge, round, v, PASSES_TO_99_PERCENT);
 		}
 	}
-	for (m = 0; m < METRICS; m++)
-		for (v = 0; v < VARIANTS; v++)
-			report("late", HOST, huge, v, m, "");
+	report_all("late", HOST, huge, "");
 }
 
 /* --- parity: what is merged in the end, and when --- */
@@ -388,7 +373,7 @@ void parity(bool huge)
 {
 	const struct parity_case *c;
 	char suffix[24], name[24];
-	unsigned int v, m;
+	unsigned int v;
 	double goal;
 
 	for (c = parity_cases; c < parity_cases + PARITY_CASES; c++) {
@@ -404,9 +389,7 @@ void parity(bool huge)
 			parity_variant(c, v, huge, &goal);
 			say(name, HOST, huge, 0, v, MERGED_PAGES);
 		}
-		for (m = 0; m < METRICS; m++)
-			for (v = 0; v < VARIANTS; v++)
-				report("parity", HOST, huge, v, m, suffix);
+		report_all("parity", HOST, huge, suffix);
 	}
 }
 
@@ -520,7 +503,7 @@ static void mixed_variant(enum variant v, uint64_t bytes, bool huge)
 
 void mixed(uint64_t mib, bool huge)
 {
-	unsigned int v, m;
+	unsigned int v;
 
 	forget_results();
 	for (v = STOCK; v < VARIANTS; v++) {
@@ -529,9 +512,7 @@ void mixed(uint64_t mib, bool huge)
 		mixed_variant(v, mib * MIB, huge);
 		say("mixed", HOST, huge, 0, v, KSMD_NS_PER_PAGE);
 	}
-	for (m = 0; m < METRICS; m++)
-		for (v = 0; v < VARIANTS; v++)
-			report("mixed", HOST, huge, v, m, "");
+	report_all("mixed", HOST, huge, "");
 }
 
 /* --- crowd: the same memory, of one process or of many --- */

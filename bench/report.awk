@@ -24,11 +24,10 @@ function line(label, w, p, v, k, unit) {
 }
 
 # One line per variant, those that were measured.
-function lines(label, w, p, k, unit) {
+function lines(label, w, p, k, unit,    i) {
 	line(label "KSM off", w, p, "off", k, unit)
-	line(label "stock (smart_scan=0)", w, p, "stock", k, unit)
-	line(label "smart_scan=1", w, p, "smart", k, unit)
-	line(label "dirty_scan=1", w, p, "dirty", k, unit)
+	for (i = 1; i <= 3; i++)
+		line(label name[merging[i]], w, p, merging[i], k, unit)
 }
 
 function verdict(ok, floor_ok) {
