@@ -35,18 +35,20 @@ static bool is_hot(size_t page)
 }
 
 /* Each huge page is like its neighbour, or none like another */
+static uint64_t contents(size_t page, bool equal)
+{
+	if (equal)
+		page = page / (2 * HUGE_PAGES) * HUGE_PAGES + page % HUGE_PAGES;
+	return (seed << 32) + page + 1;
+}
+
 static void fill(bool equal)
 {
 	size_t i;
 
 	seed++;
 	for (i = 0; i < PAGES; i++)
-		fill_page(mem, i,
-			  (seed << 32) +
-				  (equal ? i / (2 * HUGE_PAGES) * HUGE_PAGES +
-						   i % HUGE_PAGES :
-					   i) +
-				  1);
+		fill_page(mem, i, contents(i, equal));
 }
 
 static size_t wrong(void)
@@ -54,11 +56,7 @@ static size_t wrong(void)
 	size_t i, count = 0;
 
 	for (i = 0; i < PAGES; i++)
-		count += !is_hot(i) &&
-			 !page_holds(mem, i,
-				     (seed << 32) +
-					     i / (2 * HUGE_PAGES) * HUGE_PAGES +
-					     i % HUGE_PAGES + 1);
+		count += !is_hot(i) && !page_holds(mem, i, contents(i, true));
 	return count;
 }
 

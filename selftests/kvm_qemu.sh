@@ -43,6 +43,12 @@ get()
 	cat "$ksm/$1"
 }
 
+# Pages that nobody vouches for; those that were written and looked at all the same are known
+get_unknown()
+{
+	echo $(($(get pages_unknown) - $(get pages_probed)))
+}
+
 # Waits until each guest's console has a line like $1; $2: seconds
 wait_for()
 {
@@ -81,17 +87,11 @@ for i in $guests; do
 	: >>"$i.log"
 done
 wait_for "guest: ready" $boot_seconds
-# Those that were written and looked at all the same are known
-unknown()
-{
-	echo $(($(get pages_unknown) - $(get pages_probed)))
-}
-
 echo "# both guests have booted"
 
 scanned=$(get pages_scanned)
 dirty=$(get pages_dirty)
-unknown=$(unknown)
+unknown=$(get_unknown)
 passes=$(get full_scans)
 echo 20000 >$ksm/pages_to_scan
 echo 20 >$ksm/sleep_millisecs
@@ -105,7 +105,7 @@ done
 passes=$(($(get full_scans) - passes))
 dirty=$(($(get pages_dirty) - dirty))
 scanned=$(($(get pages_scanned) - scanned))
-unknown=$(($(unknown) - unknown))
+unknown=$(($(get_unknown) - unknown))
 wait_for "guest: [vC]" $((seconds * 3 + 20))
 echo 0 >$ksm/run
 for i in $guests; do
