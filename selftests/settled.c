@@ -8,7 +8,7 @@
  *
  * Seen to fail with: ksm_dirty_judge() leaving @clean empty, and @merged; harvest.c
  * clearing no dirty bit; no window rechecked, and ksm_dirty_due() always choosing
- * the same ones; use_zero_pages_store() asking for no recheck; searches
+ * the same ones; use_zero_pages_store() not emptying the tree; searches
  * that end at a page that is gone, or that look at no dirty bit; merged pages looked
  * at (the last four in mm/ksm.c).
  */

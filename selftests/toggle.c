@@ -34,6 +34,7 @@ static const char *const files[] = {
 	"settled_searches",
 	"settled_pruned",
 	"settled_disordered",
+	"settled_rebuilds",
 	"dirty_scan_windows",
 	"dirty_scan_flushes",
 	"ksmd_runtime_ns",
