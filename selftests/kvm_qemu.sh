@@ -1,16 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Two Linux guests under QEMU with KVM, in the machine that runs this: their
-# memory is offered to KSM (-machine mem-merge=on), half of what their programs
-# use is volatile, and the other half the same in both. TAP on stdout.
+# Usage: kvm_qemu.sh PROGRAM [MODULE...]
+# Two Linux guests under QEMU with KVM, in the machine that runs this, with PROGRAM
+# as PID 1: their memory is offered to KSM (-machine mem-merge=on), most of what
+# their programs use is volatile, and the rest the same in both. TAP on stdout.
 #
-# Needs, beside it: bzImage, kvm_qemu_guest, and what qemu-system-x86_64 loads:
-# bios-256k.bin, linuxboot_dma.bin, kvmvapic.bin.
+# Needs, beside it: bzImage, PROGRAM, each MODULE of the guests' kernel, and what
+# qemu-system-x86_64 loads: bios-256k.bin, linuxboot_dma.bin, kvmvapic.bin.
 #
-# Not yet seen to fail with anything taken out.
+# Seen to fail with: KVM asking only its shadow MMU (kvm_qemu), or only its TDP MMU
+# (kvm_nested) for dirty bits.
 
 cd "${0%/*}" || exit 1
+program=$1
+shift
 ksm=/sys/kernel/mm/ksm
 guests="1 2"
 seconds=${KVM_QEMU_SECONDS:-12}	# of the guests' time, after they have booted
@@ -69,8 +73,11 @@ echo "1..5"
 [ -c /dev/kvm ] || bail "no /dev/kvm: load KVM's modules"
 [ -f $ksm/dirty_scan ] || bail "no $ksm/dirty_scan: load ksm_dirty.ko"
 
-mkdir -p /tmp/guest/dev
-cp kvm_qemu_guest /tmp/guest/init
+mkdir -p /tmp/guest/dev /tmp/guest/proc /tmp/guest/sys /tmp/guest/lib/modules
+cp "$program" /tmp/guest/init
+for module in "$@"; do
+	cp "$module" /tmp/guest/lib/modules/
+done
 mknod /tmp/guest/dev/console c 5 1
 (cd /tmp/guest && find . | cpio -o -H newc 2>/dev/null) >/tmp/guest.cpio
 

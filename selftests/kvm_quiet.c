@@ -4,7 +4,8 @@
  * in no more passes than with dirty_scan=0.  Then one writes, and each sees its own, as
  * does the host.
  *
- * Not yet seen to fail with anything taken out of KVM or ksm_dirty.
+ * Seen to fail with: tdp_mmu_test_clear_dirty_pt() reporting dirty bits and not clearing
+ * them.
  */
 #include "vmm.h"
 

@@ -4,7 +4,8 @@
  * dirty (pagemap), userfaultfd write protection, asynchronous and by messages,
  * PAGEMAP_SCAN.
  *
- * Seen to fail with: pte.h clearing the soft-dirty bit as well (soft dirty test).
+ * Seen to fail with: pte.h clearing the soft-dirty bit as well; or the uffd-wp bit,
+ * of regular or of huge pages.
  */
 #include "ksm_dirty_util.h"
 
@@ -117,7 +118,11 @@ static int uffd_protect(char *mem, uint64_t features)
 		.range = { (uintptr_t)mem, PAGES * PAGE },
 		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
 	};
+	size_t i;
 
+	/* Protected while dirty, so that ksmd has a bit to clear beside uffd-wp's */
+	for (i = 0; i < PAGES; i++)
+		set_word(mem, i, get_word(mem, i));
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) ||
 	    ioctl(fd, UFFDIO_REGISTER, &reg) ||
 	    ioctl(fd, UFFDIO_WRITEPROTECT, &wp))

@@ -620,6 +620,9 @@ int main(int argc, char **argv)
 			change_settings(&control, &counts);
 		usleep(below(&control, 60000));
 	}
+	/* Where one step took the rest of the time */
+	if (early)
+		leave_alone(&counts);
 	common->stop = 1;
 	await_all(common->done);
 	for (i = 0; i < WORKERS; i++)

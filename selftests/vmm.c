@@ -380,6 +380,12 @@ void guest_write_at(struct vmm *vm, uint64_t gpa, size_t pages, uint64_t value)
 	call(vm, 0, vmm_code_write, gpa, pages, (value << 32) + 1, PAGE);
 }
 
+/** guest_touch() - any vCPU writes to pages */
+void guest_touch(struct vmm *vm, unsigned int vcpu, uint64_t gpa, size_t pages)
+{
+	call(vm, vcpu, vmm_code_write, gpa, pages, 1, PAGE);
+}
+
 /** guest_fill() - the guest's fill_pages(), of pages from @first on */
 void guest_fill(struct vmm *vm, size_t first, size_t pages, uint64_t seed)
 {
