@@ -38,11 +38,12 @@ struct ksm_dirty_harvest {
  * ksm_dirty_vma_eligible() - may the dirty bits of a vma be looked at?
  * @vm_flags: the flags of the vma, one that KSM finds mergeable
  *
- * In a shadow stack the dirty bit is what makes it one.
+ * In a shadow stack the dirty bit is what makes it one. Secondary MMUs are asked
+ * about ordinary pages only, which is all that KSM finds mergeable.
  */
 static inline bool ksm_dirty_vma_eligible(vm_flags_t vm_flags)
 {
-	return !(vm_flags & VM_SHADOW_STACK);
+	return !(vm_flags & (VM_SHADOW_STACK | VM_PFNMAP | VM_MIXEDMAP));
 }
 
 /**

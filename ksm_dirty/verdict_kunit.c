@@ -114,6 +114,8 @@ static void range_set_test(struct kunit *test)
 static void vma_test(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, ksm_dirty_vma_eligible(VM_READ | VM_WRITE | VM_MERGEABLE));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_vma_eligible(VM_READ | VM_PFNMAP));
+	KUNIT_EXPECT_FALSE(test, ksm_dirty_vma_eligible(VM_READ | VM_MIXEDMAP));
 	if (VM_SHADOW_STACK == VM_NONE)
 		kunit_skip(test, "kernel without shadow stacks");
 	KUNIT_EXPECT_FALSE(test, ksm_dirty_vma_eligible(VM_READ | VM_SHADOW_STACK));

@@ -63,7 +63,8 @@ void __mmu_notifier_test_clear_dirty(struct mmu_dirty_range *range);
  * See __mmu_notifier_test_clear_dirty().  Costs one load where @range->mm has
  * no subscriber.
  *
- * Context: mmap_lock held, for read at least.  Does not sleep.
+ * Context: mmap_lock held, for read at least.  The range is part of one vma,
+ * without VM_PFNMAP and VM_MIXEDMAP.  Does not sleep.
  */
 static inline void mmu_notifier_test_clear_dirty(struct mmu_dirty_range *range)
 {
