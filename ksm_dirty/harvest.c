@@ -75,7 +75,7 @@ struct harvest_walk {
 /* Why a walk stopped before the end of the vma */
 enum {
 	HARVEST_FOUND = 1,	/* the window has a page to look at */
-	HARVEST_LIMIT = 2,	/* the limit is reached */
+	HARVEST_LIMIT = 2,	/* the limit is reached, or mmap_lock is wanted */
 };
 
 static void clear_notice(struct mm_struct *mm)
@@ -286,7 +286,9 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 		return HARVEST_FOUND;
 	}
 next:
-	return hwalk->spent < hwalk->limit ? 0 : HARVEST_LIMIT;
+	if (hwalk->spent < hwalk->limit && !mmap_lock_is_contended(walk->mm))
+		return 0;
+	return HARVEST_LIMIT;
 }
 
 static const struct mm_walk_ops harvest_ops = {

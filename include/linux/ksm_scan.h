@@ -25,6 +25,12 @@ struct vm_area_struct;
 /* How many items ksmd frees at most before it lets go of mmap_lock: likewise */
 #define KSM_SCAN_HOLD_ITEMS		2048
 
+/*
+ * How long ksmd sleeps, in microseconds, where it has let go of an mmap_lock that
+ * somebody waits for: some times what it takes to wake up.
+ */
+#define KSM_SCAN_YIELD_US		50
+
 /**
  * enum ksm_scan_verdict - what ksmd is to do with the cursor
  * @KSM_SCAN_UNKNOWN: nothing is known from the address on: the stock path,
@@ -78,8 +84,8 @@ struct ksm_scan_window {
  * @next: called where the cursor is in no window.  Moves *@address forward, to
  *	vma->vm_end at most, over what is not worth looking at, and says how to
  *	treat what it points to then.  Takes from *@budget, never below 0, what
- *	that cost, in pages of pages_to_scan; where nothing is left it should
- *	return (KSM_SCAN_AGAIN).  Called with ksm_thread_mutex held and
+ *	that cost, in pages of pages_to_scan; where nothing is left, or
+ *	mmap_lock is contended, it should return (KSM_SCAN_AGAIN).  Called with ksm_thread_mutex held and
  *	mmap_lock held for read; may sleep.
  * @merged: the page at an address was merged.  Called with ksm_thread_mutex
  *	held, possibly a folio lock; must not sleep.
