@@ -8,6 +8,7 @@
 #define KSM_DIRTY_BENCH_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096UL
 #define HUGE_BYTES (2UL << 20)
@@ -39,7 +41,8 @@
  * @sweeps: whole sweeps so far
  * @tsc_khz: ticks of @latency in a millisecond
  * @latency: of the writes so far, how many came how long after the one before;
- *           see latency_ticks()
+ *           see latency_ticks(). Of the faults program: how long mmap() took
+ * @faults: how long page faults took
  *
  * Words are rewritten in address order, round and round: any @per_sweep
  * consecutive writes have been everywhere once. Whole pages, since a guest has
@@ -54,6 +57,7 @@ struct progress {
 	volatile uint64_t sweeps;
 	volatile uint64_t tsc_khz;
 	volatile uint64_t latency[LATENCY_BUCKETS];
+	volatile uint64_t faults[LATENCY_BUCKETS];
 } __attribute__((aligned(PAGE_BYTES)));
 
 #define PROGRESS_EVERY 512
@@ -67,6 +71,20 @@ static inline uint64_t latency_ticks(unsigned int bucket)
 		return bucket;
 	return (uint64_t)(LATENCY_STEPS + bucket % LATENCY_STEPS)
 	       << (octave - 5);
+}
+
+/* Where @ticks count: the inverse of latency_ticks(). A guest runs it as well. */
+__attribute__((always_inline,
+	       target("general-regs-only"))) static inline unsigned int
+latency_bucket(uint64_t ticks)
+{
+	unsigned int octave;
+
+	if (ticks < LATENCY_STEPS)
+		return ticks;
+	octave = 63 - __builtin_clzll(ticks);
+	return (octave - 4) * LATENCY_STEPS +
+	       (ticks >> (octave - 5)) % LATENCY_STEPS;
 }
 
 /* guest.c */
@@ -147,6 +165,27 @@ static inline char *map_memory(uint64_t bytes, bool huge)
 		     huge ? "MADV_HUGEPAGE" : "MADV_NOHUGEPAGE",
 		     strerror(errno));
 	return memory;
+}
+
+/* Where a program publishes its progress: in a file, or nowhere. */
+static inline struct progress *publish(const char *path)
+{
+	static struct progress unpublished;
+	struct progress *progress;
+	int fd;
+
+	if (!path)
+		return &unpublished;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
+			MAP_SHARED, fd, 0);
+	if (progress == MAP_FAILED)
+		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
+	close(fd);
+	memset(progress, 0, sizeof(*progress));
+	return progress;
 }
 
 /* Bytes of [@start, @end) that process @pid ("self" too) has in huge pages. */

@@ -33,19 +33,6 @@ void guest_interrupt(void)
 #define GUEST_CODE \
 	__attribute__((section("guest_code"), target("general-regs-only")))
 
-/* Where @ticks count: the inverse of latency_ticks(). */
-GUEST_CODE __attribute__((always_inline)) static inline unsigned int
-latency_bucket(uint64_t ticks)
-{
-	unsigned int octave;
-
-	if (ticks < LATENCY_STEPS)
-		return ticks;
-	octave = 63 - __builtin_clzll(ticks);
-	return (octave - 4) * LATENCY_STEPS +
-	       (ticks >> (octave - 5)) % LATENCY_STEPS;
-}
-
 GUEST_CODE __attribute__((noinline, noreturn)) static void
 guest_main(char *memory, uint64_t bytes, uint64_t stride,
 	   struct progress *progress, uint64_t stamp, uint64_t limit)

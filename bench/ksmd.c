@@ -155,6 +155,12 @@ static pid_t find_ksmd(void)
 	return found;
 }
 
+pid_t ksmd_pid(void)
+{
+	return ksmd;
+}
+
+/* ksmd's CPU time */
 uint64_t ksmd_ns(void)
 {
 	char path[64], text[128];

@@ -20,7 +20,7 @@
 
 /* ksmd between two steps: asleep, as long as nobody writes another value. */
 #define STEP_SLEEP_MS 3600000
-/* ksmd while the writer's throughput is measured: seven passes a second. */
+/* ksmd while a guest's latency is measured: seven passes a second. */
 #define PACED_SLEEP_MS 150
 
 /* How often dirty_scan looks at what it passes over else */
@@ -60,6 +60,8 @@ uint64_t ksm_stat(pid_t pid, const char *name);
 void ksm_write(const char *name, uint64_t value);
 void ksm_write_if(const char *name, uint64_t value);
 uint64_t rmap_item_bytes(void);
+uint64_t ksmd_ns(void);
+pid_t ksmd_pid(void);
 
 void ksmd_take(void);
 void ksmd_give_back(void);

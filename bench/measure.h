@@ -23,13 +23,31 @@ enum metric {
 	FULL_SCANS_PER_S,
 	WRITER_SWEEPS_PER_S,
 	WRITER_PAGES_PER_S,
+	WRITER_NS_PER_PAGE,
 	WRITER_PERCENT_OF_OFF,
 	PAGEMAP_SCAN_NS_PER_PAGE,
 	WRITE_P50_NS,
 	WRITE_P99_NS,
 	WRITE_P999_NS,
+	WRITE_P999_PERCENT_OF_OFF,
 	VCPU_EXITS_PER_S,
 	MMU_LOCK_READ_NS,
+	MMAP_LOCK_P999_US,
+	MMAP_LOCK_MAX_US,
+	MMAP_P50_US,
+	MMAP_P999_US,
+	FAULT_P50_US,
+	FAULT_P999_US,
+	FAULTS_PER_S,
+	FAULTS_PERCENT_OF_OFF,
+	PAGED_OUT_PERCENT,
+	PAGEOUT_US_PER_PAGE,
+	PAGEIN_US_PER_PAGE,
+	PUSHED_OUT_PERCENT,
+	REREAD_US_PER_PAGE,
+	FALSE_CLEAN_PERCENT,
+	FALSE_DIRTY_PERCENT,
+	FUNCTION_NS_PER_PAGE,
 	METRICS
 };
 
@@ -50,14 +68,18 @@ struct settings {
 	bool variant[VARIANTS];
 	bool mapping[2];
 	bool place[PLACES];
-	const char *writer;
+	const char *programs; /* where those that it runs are */
 };
 
 extern struct settings settings;
 extern struct series results[VARIANTS][METRICS];
+extern const char *const places[PLACES];
+extern unsigned int steps;
 
 void add(enum variant v, enum metric m, double value);
 double median(struct series *s);
+double percentile(const uint64_t *histogram, uint64_t khz, double share);
+int ascending(const void *a, const void *b);
 void forget_results(void);
 bool looks_seldom(enum variant v);
 double look_share(bool probes, bool rechecks);
@@ -68,6 +90,15 @@ void report(const char *workload, enum place place, bool huge, enum variant v,
 void report_all(const char *workload, enum place place, bool huge,
 		const char *suffix);
 
+/* The workloads, and the files they are in */
+
+/* cost.c */
+#define SCALE_SIZES 3
+void compare(const char *workload, uint64_t mib, unsigned int what, bool huge,
+	     enum place place);
+void scale(bool huge);
+uint64_t wait_for_scan(uint64_t scans);
+
 /* merge.c */
 #define CROWD_SIZES 3
 void crowd(bool huge);
@@ -75,5 +106,23 @@ void late(uint64_t mib, bool huge);
 void mixed(uint64_t mib, bool huge);
 void parity(bool huge);
 unsigned int parity_steps(bool huge);
+void fallen_quiet(bool huge);
+
+/* latency.c */
+bool latency_variant(enum variant v);
+void latency(const char *workload, uint64_t mib, bool huge);
+
+/* accuracy.c */
+void accuracy(uint64_t mib, bool huge, enum place place);
+
+/* pressure.c */
+#define FAULT_THREADS 2
+bool pressure_variant(enum variant v);
+void pagein(uint64_t mib, bool huge);
+void fault(bool huge, enum place place);
+void hold(uint64_t mib, bool huge);
+
+/* profile.c */
+void impact(uint64_t mib, bool huge, enum place place);
 
 #endif

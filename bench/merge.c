@@ -1,136 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workloads in which something merges. Here the writers, children of this
- * program, work in lockstep with ksmd: before each pass they are told its number,
- * and answer when they have written what belongs to it.
+ * The workloads in which something merges. Here the writers are actors, that work
+ * in lockstep with ksmd: before each pass they are told its number.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "actor.h"
 #include "bench.h"
 #include "measure.h"
-
-/* --- actors --- */
-
-/*
- * What an actor writes before pass @pass of ksmd; 0: before the first, all of it.
- */
-typedef void (*write_fn)(char *memory, uint64_t pages, uint64_t pass,
-			 uint64_t who);
-
-/* Bits of /proc/PID/pagemap */
-#define PAGEMAP_PRESENT (1ULL << 63)
-#define PAGEMAP_EXCLUSIVE (1ULL << 56)
-
-struct actor {
-	pid_t pid;
-	int command;
-	int answer;
-	uint64_t start; /* address of its memory */
-	uint64_t pages;
-};
-
-__attribute__((noreturn)) static void actor_main(write_fn act, uint64_t bytes,
-						 bool huge, uint64_t who,
-						 int command, int answer)
-{
-	uint64_t pages = bytes / PAGE_BYTES, pass, reply;
-	char *memory = map_memory(bytes, huge);
-
-	act(memory, pages, 0, who);
-	if (madvise(memory, bytes, MADV_MERGEABLE))
-		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
-		     strerror(errno));
-	if (huge_bytes("self", (uintptr_t)memory, (uintptr_t)memory + bytes) !=
-	    (huge ? bytes : 0))
-		fail(EXIT_FAILURE,
-		     "%" PRIu64
-		     " MiB are not in %s pages: free memory or use less --size",
-		     bytes / MIB, huge ? "huge" : "regular");
-	reply = (uintptr_t)memory;
-	while (write(answer, &reply, sizeof(reply)) == sizeof(reply)) {
-		if (read(command, &pass, sizeof(pass)) != sizeof(pass))
-			break;
-		act(memory, pages, pass, who);
-	}
-	_exit(EXIT_SUCCESS);
-}
-
-static void actor_wait(struct actor *actor, uint64_t *reply)
-{
-	if (read(actor->answer, reply, sizeof(*reply)) != sizeof(*reply))
-		fail(EXIT_FAILURE, "a writer ended early, see above");
-}
-
-/* @who: tells actors apart that are not to hold the same. */
-static void actor_start(struct actor *actor, write_fn act, uint64_t bytes,
-			bool huge, uint64_t who)
-{
-	int command[2], answer[2];
-
-	if (pipe2(command, O_CLOEXEC) || pipe2(answer, O_CLOEXEC))
-		fail(EXIT_FAILURE, "pipe: %s", strerror(errno));
-	fflush(NULL);
-	actor->pid = fork();
-	if (actor->pid < 0)
-		fail(EXIT_FAILURE, "fork: %s", strerror(errno));
-	if (!actor->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(command[1]);
-		close(answer[0]);
-		actor_main(act, bytes, huge, who, command[0], answer[1]);
-	}
-	close(command[0]);
-	close(answer[1]);
-	actor->command = command[1];
-	actor->answer = answer[0];
-	actor->pages = bytes / PAGE_BYTES;
-	actor_wait(actor, &actor->start);
-}
-
-static void actor_act(struct actor *actor, uint64_t pass)
-{
-	uint64_t reply;
-
-	if (write(actor->command, &pass, sizeof(pass)) != sizeof(pass))
-		fail(EXIT_FAILURE, "a writer ended early, see above");
-	actor_wait(actor, &reply);
-}
-
-static void actor_stop(struct actor *actor)
-{
-	kill(actor->pid, SIGKILL);
-	waitpid(actor->pid, NULL, 0);
-	close(actor->command);
-	close(actor->answer);
-}
-
-/* How many of the pages from @first on are mapped elsewhere, too. */
-static uint64_t merged_now(struct actor *actor, uint64_t first, uint64_t pages)
-{
-	size_t size = pages * sizeof(uint64_t);
-	uint64_t *entry = malloc(size), i, count = 0;
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", actor->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || !entry ||
-	    pread(fd, entry, size,
-		  (actor->start / PAGE_BYTES + first) * sizeof(*entry)) !=
-		    (ssize_t)size)
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	for (i = 0; i < pages; i++)
-		count += (entry[i] & (PAGEMAP_PRESENT | PAGEMAP_EXCLUSIVE)) ==
-			 PAGEMAP_PRESENT;
-	free(entry);
-	close(fd);
-	return count;
-}
 
 /**
  * step() - let ksmd make a pass
@@ -154,11 +31,6 @@ enum { QUIET = 1, HOT, ARRIVED };
 static uint64_t seed(uint64_t kind, uint64_t pass, uint64_t page)
 {
 	return kind << 56 | pass << 32 | page;
-}
-
-static uint64_t *page_at(char *memory, uint64_t page)
-{
-	return (uint64_t *)(memory + page * PAGE_BYTES);
 }
 
 /* --- late: the same contents once more, after the first has settled --- */
@@ -391,6 +263,59 @@ void parity(bool huge)
 		}
 		report_all("parity", HOST, huge, suffix);
 	}
+}
+
+/* --- fallen quiet: how long after the last write it merges --- */
+
+/* Rewritten, all of it, before so many passes */
+#define QUIET_FROM 6
+#define QUIET_LIMIT 40
+
+static void write_until(char *memory, uint64_t pages, uint64_t pass,
+			uint64_t who)
+{
+	(void)who;
+	if (pass < QUIET_FROM)
+		write_pairs(memory, pages, pass);
+}
+
+static void fallen_quiet_variant(enum variant v, bool huge)
+{
+	uint64_t ns = 0, merged;
+	unsigned int pass, passes = 0;
+	struct actor actor;
+
+	actor_start(&actor, write_until, 16 * MIB, huge, 0);
+	ksmd_setup(&variants[v]);
+	for (pass = 1; pass < QUIET_FROM; pass++) {
+		actor_act(&actor, pass);
+		if (pass + 1 < QUIET_FROM)
+			step(&ns);
+	}
+	ns = 0;
+	do {
+		passes += step(&ns);
+		merged = merged_now(&actor, 0, actor.pages);
+	} while (passes < QUIET_LIMIT && merged < 0.99 * actor.pages);
+	add(v, PASSES_TO_99_PERCENT, passes);
+	add(v, MERGED_PERCENT, 100.0 * merged / actor.pages);
+	actor_stop(&actor);
+	ksmd_reap();
+}
+
+void fallen_quiet(bool huge)
+{
+	unsigned int v;
+
+	forget_results();
+	for (v = STOCK; v < VARIANTS; v++) {
+		if (!settings.variant[v])
+			continue;
+		fallen_quiet_variant(v, huge);
+		say("accuracy: fallen quiet,", HOST, huge, 0, v,
+		    PASSES_TO_99_PERCENT);
+	}
+	report_all("accuracy", HOST, huge, "");
 }
 
 /* --- mixed: most is quiet, some is hot, and a little becomes equal --- */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Draws ksmd's cost per page from results.csv, on a log scale.
+# Draws one workload of results.csv.
 # Variables: csv, workload, svg.
 
 set datafile separator ","
@@ -28,6 +28,38 @@ if (workload eq "parity") {
 	     saved("dirty") using ($1 + 0.2):2 with boxes linecolor rgb "#3b6fb6" title "dirty\\_scan=1", \
 	     saved("smart") using ($1 - 0.2):2:(sprintf("%.0f", $2)) with labels offset 0,0.6 font ",11" notitle, \
 	     saved("dirty") using ($1 + 0.2):2:(sprintf("%.0f", $2)) with labels offset 0,0.6 font ",11" notitle
+	exit
+}
+
+# In which functions the time goes, the ones that take most of it.
+if (workload eq "impact") {
+	inside(mapping, variant) = sprintf("< awk -F, -v OFS=, '$1 == \"impact\" && $2 == \"host\" && $3 == \"%s\" && sub(/^ns_per_page_in_/, \"\", $5) { \
+		ns[$4, $5] = $6; if ($6 > most[$5]) most[$5] = $6 } \
+		END { for (; n < 10; n++) { top = \"\"; for (f in most) if (top == \"\" || most[f] > most[top]) top = f; \
+		if (top == \"\") break; v = ns[\"%s\", top]; print n, v > 0 ? v : 0.01, top; delete most[top] } }' '%s'", mapping, variant, csv)
+	set multiplot layout 1,2 title "{/:Bold Volatile memory: ksmd CPU time per page and pass, by function}"
+	set logscale y
+	set yrange [0.01:5000]
+	set format y "%g"
+	set ylabel "nanoseconds (log scale)" textcolor "#333333"
+	set ytics nomirror textcolor "#333333"
+	set grid ytics linetype 1 linecolor "#e4e4e4"
+	set border 3 linecolor "#888888"
+	set xrange [-0.7:9.7]
+	set xtics scale 0 rotate by -50 noenhanced font ",9" textcolor "#333333"
+	set bmargin 9
+	set style fill solid 1 noborder
+	set boxwidth 0.27
+	set key top right samplen 1
+	array mappings[2] = ["4k", "thp"]
+	array names[2] = ["4 KiB pages", "huge pages"]
+	do for [i=1:2] {
+		set title names[i] offset 0,-0.6
+		plot inside(mappings[i], "stock") using ($1 - 0.28):2:xticlabels(3) with boxes linecolor rgb "#888888" title "stock", \
+		     inside(mappings[i], "smart") using 1:2 with boxes linecolor rgb "#e08a2e" title "smart\\_scan=1", \
+		     inside(mappings[i], "dirty") using ($1 + 0.28):2 with boxes linecolor rgb "#3b6fb6" title "dirty\\_scan=1"
+	}
+	unset multiplot
 	exit
 }
 
@@ -66,11 +98,17 @@ if (workload eq "scale") {
 # "x y" for each bar of one mapping in one place, and of the variants in the
 # order drawn; nothing where it was not measured.
 metric = workload eq "latency" ? "write_p999_ns" : \
-	workload eq "late" ? "ksmd_ms_to_99_percent" : "ksmd_ns_per_page"
-bars(place, mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && index($5, \"%s\") == 1 { \
-	x = $1 == \"latency\" ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
+	workload eq "late" ? "ksmd_ms_to_99_percent" : \
+	workload eq "accuracy" ? "passes_to_99_percent" : \
+	workload eq "fault" ? "faults_per_s_1_threads" : \
+	workload eq "hold" ? "mmap_p999_us" : \
+	workload eq "pagein" ? "pagein_us_per_page" : "ksmd_ns_per_page"
+# Those that compare with KSM off, and leave smart_scan out
+off = strstrt("latency fault hold pagein", workload) > 0
+bars(place, mapping) = sprintf("< awk -F, -v OFS=, '$1 == \"%s\" && $2 == \"%s\" && $3 == \"%s\" && $5 == \"%s\" { \
+	x = %d ? ($4 == \"off\" ? 0 : $4 == \"stock\" ? 1 : 2) : \
 	    $4 == \"stock\" ? 0 : $4 == \"smart\" ? 1 : 2; \
-	print x, $6, $8 }' '%s'", workload, place, mapping, metric, csv)
+	print x, $6, $8 }' '%s'", workload, place, mapping, metric, off, csv)
 measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload, place, csv))) > 0
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
@@ -78,19 +116,29 @@ title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "late" ? "A process arrives with the contents of another" : \
 	workload eq "mixed" ? "90 % quiet, 9 % rewritten, 1 % becomes equal" : \
 	workload eq "merged" ? "Memory that is merged already" : \
+	workload eq "accuracy" ? "Equal pages fall quiet" : \
+	workload eq "fault" ? "Page faults beside ksmd at full speed" : \
+	workload eq "hold" ? "mmap() beside ksmd at full speed, 99.9 %" : \
+	workload eq "pagein" ? "Page-in from swap beside ksmd at full speed" : \
 	"A guest's writes: time from one to the next, 99.9 %"
 what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : \
+	workload eq "accuracy" ? "passes from the last write until 99 % is merged" : \
+	workload eq "fault" ? "page faults per second of one thread or vCPU" : \
+	workload eq "hold" ? "of a process that writes, maps and faults" : \
+	workload eq "pagein" ? "time to read a page that was in swap" : \
 	workload eq "late" ? "ksmd CPU time until 99 % is merged, or for 60 passes" : "ksmd CPU time per page and pass"
 set title "{/:Bold ".title."}\n".what offset 0,-0.2
 
-if (workload eq "latency") {
+if (off) {
 	set xtics ("KSM off" 0, "stock\n(smart\\_scan=0)" 1, "dirty\\_scan=1" 2)
 } else {
 	set xtics ("stock\n(smart\\_scan=0)" 0, "smart\\_scan=1" 1, "dirty\\_scan=1" 2)
 }
 set xrange [-0.6:2.6]
 set xtics scale 0 textcolor "#333333"
-set ylabel (workload eq "late" ? "milliseconds (log scale)" : "nanoseconds (log scale)") textcolor "#333333"
+set ylabel (workload eq "late" ? "milliseconds" : workload eq "accuracy" ? "passes" : \
+	workload eq "fault" ? "page faults per second" : workload eq "hold" || workload eq "pagein" ? "microseconds" : \
+	"nanoseconds")." (log scale)" textcolor "#333333"
 set logscale y
 set yrange [0.1:*]
 set format y "%g"

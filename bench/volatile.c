@@ -157,26 +157,6 @@ static void parse(int argc, char **argv, struct settings *s)
 		fail(EXIT_USAGE, "--stamp needs --guest");
 }
 
-static struct progress *publish(const char *path)
-{
-	static struct progress unpublished;
-	struct progress *progress;
-	int fd;
-
-	if (!path)
-		return &unpublished;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (fd < 0 || ftruncate(fd, sizeof(*progress)))
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
-			MAP_SHARED, fd, 0);
-	if (progress == MAP_FAILED)
-		fail(EXIT_FAILURE, "%s: %s", path, strerror(errno));
-	close(fd);
-	memset(progress, 0, sizeof(*progress));
-	return progress;
-}
-
 /*
  * Fills every page with numbers no other page, nor process, has; but for its
  * partner in the other half, where there are @pairs.
