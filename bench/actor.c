@@ -29,12 +29,7 @@ __attribute__((noreturn)) static void actor_main(write_fn act, uint64_t bytes,
 	if (madvise(memory, bytes, MADV_MERGEABLE))
 		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
 		     strerror(errno));
-	if (huge_bytes("self", (uintptr_t)memory, (uintptr_t)memory + bytes) !=
-	    (huge ? bytes : 0))
-		fail(EXIT_FAILURE,
-		     "%" PRIu64
-		     " MiB are not in %s pages: free memory or use less --size",
-		     bytes / MIB, huge ? "huge" : "regular");
+	check_mapping(memory, bytes, huge);
 	reply = (uintptr_t)memory;
 	while (write(answer, &reply, sizeof(reply)) == sizeof(reply)) {
 		if (read(command, &pass, sizeof(pass)) != sizeof(pass))

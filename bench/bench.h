@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -89,7 +90,7 @@ latency_bucket(uint64_t ticks)
 
 /* guest.c */
 void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
-		      bool huge, bool stamp, uint64_t sweeps,
+		      bool huge, bool merges, bool stamp, uint64_t sweeps,
 		      const volatile sig_atomic_t *stop);
 void guest_interrupt(void);
 
@@ -123,6 +124,37 @@ static inline uint64_t number(const char *option, const char *text,
 		     " to %" PRIu64,
 		     option, text, min, max);
 	return value;
+}
+
+/* --size: MiB; returns bytes */
+static inline uint64_t size_option(const char *text)
+{
+	uint64_t bytes = number("size", text, 2, 1 << 24) * MIB;
+
+	if (bytes % HUGE_BYTES)
+		fail(EXIT_USAGE,
+		     "--size: %s MiB is not a whole number of 2 MiB pages",
+		     text);
+	return bytes;
+}
+
+/* --mapping: returns whether huge pages are wanted */
+static inline bool mapping_option(const char *text)
+{
+	if (strcmp(text, "4k") && strcmp(text, "thp"))
+		fail(EXIT_USAGE, "--mapping: '%s' is neither 4k nor thp", text);
+	return !strcmp(text, "thp");
+}
+
+/* --cpu */
+static inline void bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		fail(EXIT_FAILURE, "--cpu %d: %s", cpu, strerror(errno));
 }
 
 static inline double seconds_now(void)
@@ -209,6 +241,21 @@ static inline uint64_t huge_bytes(const char *pid, uint64_t start, uint64_t end)
 	}
 	fclose(file);
 	return sum;
+}
+
+/* Fails the program if its memory is mapped in another way than --mapping says. */
+static inline void check_mapping(const char *memory, uint64_t bytes, bool huge)
+{
+	uint64_t want = huge ? bytes : 0;
+	uint64_t got = huge_bytes("self", (uintptr_t)memory,
+				  (uintptr_t)memory + bytes);
+
+	if (got != want)
+		fail(EXIT_FAILURE,
+		     "%" PRIu64 " of %" PRIu64
+		     " MiB are in huge pages where --mapping %s wants %" PRIu64
+		     "; free memory or choose another --size",
+		     got / MIB, bytes / MIB, huge ? "thp" : "4k", want / MIB);
 }
 
 #endif

@@ -314,7 +314,7 @@ void scale(bool huge)
 			writer_setup(DIRTY);
 			look_every(0, 0);
 			warm_up(variants[DIRTY].warm_up);
-			for (round = 0; round < settings.rounds; round++) {
+			for (round = 0; round < SCALE_ROUNDS; round++) {
 				add(DIRTY, KSMD_BETWEEN_NS_PER_PAGE,
 				    measure_passes(16, true, &tries));
 				say(what ? "scale: volatile," :
@@ -330,4 +330,6 @@ void scale(bool huge)
 		}
 	}
 	crowd(huge);
+	if (!huge)
+		empty_space();
 }

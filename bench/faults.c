@@ -85,19 +85,10 @@ static void parse(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			settings.bytes =
-				number("size", optarg, 2, 1 << 20) * MIB;
-			if (settings.bytes % HUGE_BYTES)
-				fail(EXIT_USAGE,
-				     "--size: %s MiB is not a whole number of 2 MiB pages",
-				     optarg);
+			settings.bytes = size_option(optarg);
 			break;
 		case 'm':
-			if (strcmp(optarg, "4k") && strcmp(optarg, "thp"))
-				fail(EXIT_USAGE,
-				     "--mapping: '%s' is neither 4k nor thp",
-				     optarg);
-			settings.huge = !strcmp(optarg, "thp");
+			settings.huge = mapping_option(optarg);
 			break;
 		case 't':
 			settings.threads =
@@ -134,16 +125,6 @@ static void parse(int argc, char **argv)
 		     settings.cpu);
 }
 
-static void bind_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail(EXIT_FAILURE, "--cpu %d: %s", cpu, strerror(errno));
-}
-
 static char *allocate(void)
 {
 	char *memory = map_memory(settings.bytes, settings.huge);
@@ -152,19 +133,6 @@ static char *allocate(void)
 		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
 		     strerror(errno));
 	return memory;
-}
-
-static void check_mapping(char *memory)
-{
-	uint64_t got = huge_bytes("self", (uintptr_t)memory,
-				  (uintptr_t)memory + settings.bytes);
-
-	if (got != (settings.huge ? settings.bytes : 0))
-		fail(EXIT_FAILURE,
-		     "%" PRIu64 " of %" PRIu64
-		     " MiB are in huge pages where --mapping %s was asked for",
-		     got / MIB, settings.bytes / MIB,
-		     settings.huge ? "thp" : "4k");
 }
 
 /* Memory touched at a time: by a guest in one call, before it is counted */
@@ -201,7 +169,7 @@ static void *fault_loop(void *number)
 		     offset += CHUNK_BYTES)
 			touch(thread, memory + offset, gpa + offset);
 		if (!checked && !stop)
-			check_mapping(memory);
+			check_mapping(memory, settings.bytes, settings.huge);
 		checked = true;
 		if (madvise(memory, settings.bytes, MADV_DONTNEED))
 			fail(EXIT_FAILURE, "MADV_DONTNEED: %s",

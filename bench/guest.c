@@ -93,12 +93,13 @@ static void check_sptes(uint64_t bytes, bool huge)
  * @stride: one long word is rewritten every @stride bytes
  * @progress: where the guest publishes its progress
  * @huge: whether KVM is to have mapped the memory by 2 MiB or by 4 KiB
+ * @merges: it need not be so in the end
  * @stamp: fill in @progress->latency
  * @sweeps: halt after so many
  * @stop: set by a signal handler, which then calls guest_interrupt()
  */
 void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
-		      bool huge, bool stamp, uint64_t sweeps,
+		      bool huge, bool merges, bool stamp, uint64_t sweeps,
 		      const volatile sig_atomic_t *stop)
 {
 	struct kvm_regs regs = {
@@ -145,7 +146,7 @@ void guest_write_loop(char *memory, uint64_t stride, struct progress *progress,
 			fail(EXIT_FAILURE, "KVM_RUN: %s", strerror(errno));
 	}
 	running = NULL;
-	if (progress->sweeps)
+	if (progress->sweeps && !merges)
 		check_sptes(progress->bytes, huge);
 	vmm_destroy(&vm);
 }

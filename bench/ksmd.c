@@ -270,11 +270,15 @@ void ksmd_take(void)
 
 /* --- ksmd --- */
 
+/*
+ * A value that it has not had: ksmd goes by whether it differs from the one that it
+ * went to sleep with.
+ */
 void ksmd_wake(void)
 {
 	static unsigned int turn;
 
-	ksm_write("sleep_millisecs", STEP_SLEEP_MS + (++turn & 1));
+	ksm_write("sleep_millisecs", STEP_SLEEP_MS + ++turn % 1000000);
 }
 
 void ksmd_settle(void)

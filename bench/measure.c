@@ -79,8 +79,7 @@ static void run_merged(bool huge, enum place place)
 
 static void run_late(bool huge, enum place place)
 {
-	(void)place;
-	late(settings.mib / 4, huge);
+	late(settings.mib / 4, huge, place);
 }
 
 static void run_parity(bool huge, enum place place)
@@ -126,7 +125,7 @@ static void run_hold(bool huge, enum place place)
 static void run_pagein(bool huge, enum place place)
 {
 	(void)place;
-	pagein(settings.mib, huge);
+	pagein(settings.mib / 2, huge);
 }
 
 static void run_impact(bool huge, enum place place)
@@ -165,10 +164,12 @@ static unsigned int turns_parity(enum variant v, bool huge, enum place place)
 
 static unsigned int turns_scale(enum variant v, bool huge, enum place place)
 {
-	(void)huge;
+	unsigned int turns = v == OFF || v == SMART || huge ? 0 : EMPTY_SPACES;
+
 	(void)place;
-	return v == DIRTY ? settings.rounds * 2 * (SCALE_SIZES + CROWD_SIZES) :
-			    0;
+	if (v == DIRTY)
+		turns += SCALE_ROUNDS * 2 * (SCALE_SIZES + CROWD_SIZES);
+	return turns;
 }
 
 static unsigned int turns_accuracy(enum variant v, bool huge, enum place place)
@@ -215,7 +216,7 @@ static const struct workload {
 	{ "volatile", { true, true }, run_volatile, turns_rounds },
 	{ "static", { true, true }, run_static, turns_rounds },
 	{ "merged", { true, false }, run_merged, turns_rounds },
-	{ "late", { true, false }, run_late, turns_late },
+	{ "late", { true, true }, run_late, turns_late },
 	{ "parity", { true, false }, run_parity, turns_parity },
 	{ "mixed", { true, false }, run_mixed, turns_once },
 	{ "scale", { true, false }, run_scale, turns_scale },
@@ -291,23 +292,25 @@ static void help(void)
 	     "  mixed               quiet pages with some hot ones and a few that become equal,\n"
 	     "                      half of --size\n"
 	     "  scale               volatile and static memory from 128 to 2048 MiB, and 128 MiB\n"
-	     "                      of 1 to 256 processes, dirty_scan only\n"
+	     "                      of 1 to 256 processes, dirty_scan only; 32 TiB that are all\n"
+	     "                      but empty, and 20,000 vmas\n"
 	     "  accuracy            written pages taken for clean, and the other way round, and\n"
 	     "                      how soon what has fallen quiet merges, a quarter of --size\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"
 	     "  fault               page faults per second of 1 and 2 threads or vCPUs, 16 MiB\n"
-	     "                      each, beside ksmd at full speed\n"
+	     "                      each, beside a ksmd that sleeps 20 ms between passes\n"
 	     "  hold                how long ksmd holds mmap_lock, and how long mmap() and page\n"
 	     "                      faults take of a process with a quarter of --size\n"
-	     "  pagein              out to swap and back in, beside ksmd at full speed\n"
+	     "  pagein              out to swap and back in, beside ksmd at full speed, half\n"
+	     "                      of --size\n"
 	     "  impact              in which functions ksmd's time goes\n"
 	     "\n"
 	     "  --size MIB          memory scanned, MiB, a multiple of 8 (default "
 	     "256; not for\n"
 	     "                      scale)\n"
 	     "  --where LIST        of host,guest: whose memory it is in volatile, static,\n"
-	     "                      accuracy, fault and impact (default both); latency is a guest's,\n"
+	     "                      late, accuracy, fault and impact (default both); latency is a guest's,\n"
 	     "                      all else the host's\n"
 	     "  --mappings LIST     of 4k,thp (default both)\n"
 	     "  --variants LIST     of off,stock,smart,dirty (default all)\n"

@@ -12,10 +12,12 @@ enum metric {
 	KSMD_NS_PER_PAGE,
 	KSMD_BETWEEN_NS_PER_PAGE,
 	KSMD_LOOK_NS_PER_PAGE,
+	KSMD_MS_PER_PASS,
 	PASSES_TO_99_PERCENT,
 	KSMD_MS_TO_99_PERCENT,
 	MERGED_PERCENT,
 	PAGES_SHARING,
+	GENERAL_PROFIT_KIB,
 	MERGED_PAGES,
 	MERGED_PAGES_HELD,
 	SKIPPED_PERCENT,
@@ -94,6 +96,8 @@ void report_all(const char *workload, enum place place, bool huge,
 
 /* cost.c */
 #define SCALE_SIZES 3
+/* Each takes the median of many passes. */
+#define SCALE_ROUNDS 1
 void compare(const char *workload, uint64_t mib, unsigned int what, bool huge,
 	     enum place place);
 void scale(bool huge);
@@ -101,8 +105,10 @@ uint64_t wait_for_scan(uint64_t scans);
 
 /* merge.c */
 #define CROWD_SIZES 3
+#define EMPTY_SPACES 2
 void crowd(bool huge);
-void late(uint64_t mib, bool huge);
+void empty_space(void);
+void late(uint64_t mib, bool huge, enum place place);
 void mixed(uint64_t mib, bool huge);
 void parity(bool huge);
 unsigned int parity_steps(bool huge);

@@ -4,10 +4,15 @@
  * in lockstep with ksmd: before each pass they are told its number.
  */
 #define _GNU_SOURCE
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "actor.h"
 #include "bench.h"
 #include "measure.h"
+#include "writer.h"
 
 /**
  * step() - let ksmd make a pass
@@ -35,7 +40,7 @@ static uint64_t seed(uint64_t kind, uint64_t pass, uint64_t page)
 
 /* --- late: the same contents once more, after the first has settled --- */
 
-#define LATE_LIMIT 60
+#define LATE_LIMIT 30
 
 static void write_late(char *memory, uint64_t pages, uint64_t pass,
 		       uint64_t who)
@@ -47,31 +52,59 @@ static void write_late(char *memory, uint64_t pages, uint64_t pass,
 		seed_page(page_at(memory, i), seed(QUIET, 0, i));
 }
 
-static void late_variant(enum variant v, uint64_t bytes, bool huge)
+/* Passes until what @pid holds is merged; adds what came of it. */
+static void late_merges(enum variant v, pid_t pid, uint64_t pages)
 {
-	unsigned int settle = v == SMART ? 12 : 4, passes = 0;
-	struct actor first, second;
+	unsigned int passes = 0;
 	uint64_t ns = 0, merged;
 
-	actor_start(&first, write_late, bytes, huge, 0);
-	ksmd_setup(&variants[v]);
-	while (settle--)
-		step(&ns);
-	actor_start(&second, write_late, bytes, huge, 0);
-	ns = 0;
 	do {
 		passes += step(&ns);
-		merged = ksm_stat(second.pid, "ksm_merging_pages");
-	} while (passes < LATE_LIMIT && merged < 0.99 * second.pages);
+		merged = ksm_stat(pid, "ksm_merging_pages");
+	} while (passes < LATE_LIMIT && merged < 0.99 * pages);
 	add(v, PASSES_TO_99_PERCENT, passes);
 	add(v, KSMD_MS_TO_99_PERCENT, ns / 1e6);
-	add(v, MERGED_PERCENT, 100.0 * merged / second.pages);
+	add(v, MERGED_PERCENT, 100.0 * merged / pages);
+}
+
+static void late_settle(enum variant v)
+{
+	unsigned int passes = v == SMART ? 12 : 4;
+	uint64_t ns;
+
+	ksmd_setup(&variants[v]);
+	while (passes--)
+		step(&ns);
+}
+
+static void late_process(enum variant v, uint64_t bytes, bool huge)
+{
+	struct actor first, second;
+
+	actor_start(&first, write_late, bytes, huge, 0);
+	late_settle(v);
+	actor_start(&second, write_late, bytes, huge, 0);
+	late_merges(v, second.pid, second.pages);
 	actor_stop(&second);
 	actor_stop(&first);
 	ksmd_reap();
 }
 
-void late(uint64_t mib, bool huge)
+static void late_guest(enum variant v, uint64_t mib, bool huge)
+{
+	struct writer first;
+
+	writer_start(huge, mib, TWIN, GUEST);
+	late_settle(v);
+	first = writer;
+	writer_start(huge, mib, TWIN, GUEST);
+	late_merges(v, writer.pid, writer.pages);
+	writer_stop();
+	writer = first;
+	writer_stop();
+}
+
+void late(uint64_t mib, bool huge, enum place place)
 {
 	unsigned int round, v;
 
@@ -81,11 +114,15 @@ void late(uint64_t mib, bool huge)
 			/* Once will do, where it goes on to the limit. */
 			if (!settings.variant[v] || (v == SMART && round))
 				continue;
-			late_variant(v, mib * MIB, huge);
-			say("late", HOST, huge, round, v, PASSES_TO_99_PERCENT);
+			if (place == GUEST)
+				late_guest(v, mib, huge);
+			else
+				late_process(v, mib * MIB, huge);
+			say("late", place, huge, round, v,
+			    PASSES_TO_99_PERCENT);
 		}
 	}
-	report_all("late", HOST, huge, "");
+	report_all("late", place, huge, "");
 }
 
 /* --- parity: what is merged in the end, and when --- */
@@ -162,27 +199,113 @@ static void write_zero(char *memory, uint64_t pages, uint64_t pass,
 		*(volatile uint64_t *)page_at(memory, i) = 0;
 }
 
+/* A child has all of it too; one page in four is hot in the parent. */
+static void write_forked(char *memory, uint64_t pages, uint64_t pass,
+			 uint64_t who)
+{
+	uint64_t i;
+
+	(void)who;
+	if (!pass)
+		write_pairs(memory, pages, 0);
+	if (pass == 1 && !fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	for (i = 0; pass && i < pages; i += 4)
+		seed_page(page_at(memory, i), seed(HOT, pass, i));
+}
+
+/* Out to swap before every fourth pass, back in before the next */
+static void write_swapped(char *memory, uint64_t pages, uint64_t pass,
+			  uint64_t who)
+{
+	uint64_t i;
+
+	(void)who;
+	if (!pass)
+		write_pairs(memory, pages, 0);
+	else if (pass % 4 == 0)
+		madvise(memory, pages * PAGE_BYTES, MADV_PAGEOUT);
+	for (i = 0; pass % 4 == 1 && i < pages; i++)
+		*(volatile uint64_t *)page_at(memory, i);
+}
+
+#define FOLIO_SIZES "/sys/kernel/mm/transparent_hugepage/hugepages-"
+
+static void folios_of_64k(bool on)
+{
+	if (!put(FOLIO_SIZES "64kB/enabled", on ? "always" : "never") ||
+	    !put(FOLIO_SIZES "2048kB/enabled", on ? "never" : "inherit"))
+		fail(EXIT_FAILURE, FOLIO_SIZES "64kB: %s", strerror(errno));
+}
+
+/* One page in sixteen, that is one of each folio of 64 KiB, is hot. */
+static void write_folios(char *memory, uint64_t pages, uint64_t pass,
+			 uint64_t who)
+{
+	uint64_t i;
+
+	(void)who;
+	if (!pass) {
+		madvise(memory, pages * PAGE_BYTES, MADV_HUGEPAGE);
+		write_pairs(memory, pages, 0);
+	}
+	for (i = 5; pass && i < pages; i += 16)
+		seed_page(page_at(memory, i), seed(HOT, pass, i));
+}
+
+/**
+ * struct parity_case - what is merged of it
+ * @name: part of the metrics' names
+ * @act: what the actor writes
+ * @mib: how much memory
+ * @mapping: whether in regular, in huge pages
+ * @zero_pages: with use_zero_pages
+ * @others: pages are mapped elsewhere that are not merged: go by pages_sharing
+ * @prepare: called with true before, with false after
+ */
 static const struct parity_case {
 	const char *name;
 	write_fn act;
 	unsigned int mib;
 	bool mapping[2];
 	bool zero_pages;
+	bool others;
+	void (*prepare)(bool on);
 } parity_cases[] = {
-	{ "hotsub", write_hotsub, 64, { false, true }, false },
-	{ "among", write_among, 16, { true, true }, false },
-	{ "alternate", write_alternate, 16, { true, true }, false },
-	{ "same", write_same, 16, { true, true }, false },
-	{ "zero", write_zero, 16, { true, true }, true },
+	{ "hotsub", write_hotsub, 64, { false, true }, false, false, NULL },
+	{ "among", write_among, 16, { true, true }, false, false, NULL },
+	{ "alternate", write_alternate, 16, { true, true }, false, false, NULL },
+	{ "same", write_same, 16, { true, true }, false, false, NULL },
+	{ "zero", write_zero, 16, { true, true }, true, false, NULL },
+	{ "forked", write_forked, 16, { true, false }, false, true, NULL },
+	{ "swapped", write_swapped, 16, { true, false }, false, true, NULL },
+	{ "folios",
+	  write_folios,
+	  16,
+	  { true, false },
+	  false,
+	  false,
+	  folios_of_64k },
 };
 
 #define PARITY_CASES (sizeof(parity_cases) / sizeof(*parity_cases))
+
+static double parity_merged(const struct parity_case *c, struct actor *actor)
+{
+	return c->others ?
+		       ksm_read("pages_sharing") + ksm_read("pages_shared") :
+		       merged_now(actor, 0, actor->pages);
+}
 
 /* @goal: what stock comes to; to be told by stock. */
 static void parity_variant(const struct parity_case *c, enum variant v,
 			   bool huge, double *goal)
 {
 	double merged[PARITY_PASSES], sharing = 0, steady = 0, held = 0;
+	double profit = 0;
 	unsigned int pass, reached = 0;
 	struct actor actor;
 	double best = 0;
@@ -190,6 +313,8 @@ static void parity_variant(const struct parity_case *c, enum variant v,
 	uint64_t made[PARITY_PASSES];
 
 	ksm_write_if("use_zero_pages", c->zero_pages);
+	if (c->prepare)
+		c->prepare(true);
 	actor_start(&actor, c->act, c->mib * MIB, huge, 0);
 	for (pass = 0; pass < PARITY_PASSES; pass++) {
 		bool counts = pass >= PARITY_PASSES - PARITY_STEADY;
@@ -197,16 +322,17 @@ static void parity_variant(const struct parity_case *c, enum variant v,
 		if (pass)
 			actor_act(&actor, pass);
 		if (counts)
-			held += merged_now(&actor, 0, actor.pages);
+			held += parity_merged(c, &actor);
 		/* Starting ksmd is the first pass. */
 		if (pass)
 			step(&ns);
 		else
 			ksmd_setup(&variants[v]);
 		made[pass] = ksm_read("full_scans") - scans;
-		merged[pass] = merged_now(&actor, 0, actor.pages);
+		merged[pass] = parity_merged(c, &actor);
 		if (!counts)
 			continue;
+		profit += (int64_t)ksm_read("general_profit") / 1024.0;
 		steady += merged[pass];
 		sharing +=
 			ksm_read("pages_sharing") + ksm_count("ksm_zero_pages");
@@ -214,8 +340,11 @@ static void parity_variant(const struct parity_case *c, enum variant v,
 	actor_stop(&actor);
 	ksmd_reap();
 	ksm_write_if("use_zero_pages", saved("use_zero_pages"));
+	if (c->prepare)
+		c->prepare(false);
 
 	add(v, PAGES_SHARING, sharing / PARITY_STEADY);
+	add(v, GENERAL_PROFIT_KIB, profit / PARITY_STEADY);
 	add(v, MERGED_PAGES, steady / PARITY_STEADY);
 	add(v, MERGED_PAGES_HELD, held / PARITY_STEADY);
 	if (v == STOCK)
@@ -478,7 +607,7 @@ static void crowd_size(unsigned int processes, bool hot, bool huge)
 			    CROWD_MIB * MIB / processes, huge, i);
 	ksmd_setup(&variants[DIRTY]);
 	look_every(0, 0);
-	for (round = 0; round < settings.rounds; round++) {
+	for (round = 0; round < SCALE_ROUNDS; round++) {
 		cost.count = 0;
 		for (pass = 1; pass <= CROWD_PASSES; pass++) {
 			for (i = 0; hot && i < processes; i++)
@@ -501,6 +630,90 @@ static void crowd_size(unsigned int processes, bool hot, bool huge)
 	snprintf(suffix, sizeof(suffix), "_%s_%u_processes",
 		 hot ? "volatile" : "static", processes);
 	report("scale", HOST, huge, DIRTY, KSMD_BETWEEN_NS_PER_PAGE, suffix);
+}
+
+/* --- empty space: nothing to find, and a lot of it --- */
+
+#define SPARSE_BYTES (1ULL << 45)
+#define SPARSE_PAGES 64
+#define MANY_VMAS 20000UL
+
+/* 32 TiB with a page here and there */
+static void write_sparse(char *memory, uint64_t pages, uint64_t pass,
+			 uint64_t who)
+{
+	char *sparse;
+	uint64_t i;
+
+	(void)memory;
+	(void)pages;
+	(void)who;
+	if (pass)
+		return;
+	sparse = mmap(NULL, SPARSE_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sparse == MAP_FAILED)
+		fail(EXIT_FAILURE, "cannot map 32 TiB: %s", strerror(errno));
+	madvise(sparse, SPARSE_BYTES, MADV_NOHUGEPAGE);
+	madvise(sparse, SPARSE_BYTES, MADV_MERGEABLE);
+	for (i = 0; i < SPARSE_PAGES; i++)
+		seed_page(
+			(uint64_t *)(sparse + SPARSE_BYTES / SPARSE_PAGES * i),
+			seed(QUIET, 1, i));
+}
+
+/* A page each */
+static void write_vmas(char *memory, uint64_t pages, uint64_t pass,
+		       uint64_t who)
+{
+	uint64_t i;
+
+	(void)pages;
+	(void)who;
+	if (pass)
+		return;
+	memory = map_memory(MANY_VMAS * PAGE_BYTES, false);
+	for (i = 0; i < MANY_VMAS; i++)
+		seed_page(page_at(memory, i), seed(QUIET, 1, i));
+	madvise(memory, MANY_VMAS * PAGE_BYTES, MADV_MERGEABLE);
+	for (i = 0; i < MANY_VMAS; i += 2)
+		if (mprotect(page_at(memory, i), PAGE_BYTES, PROT_READ))
+			fail(EXIT_FAILURE, "cannot have %lu vmas: %s",
+			     MANY_VMAS, strerror(errno));
+}
+
+static void empty_space_case(const char *name, write_fn act)
+{
+	struct actor actor;
+	unsigned int v, i;
+	char suffix[24];
+	uint64_t ns;
+
+	forget_results();
+	snprintf(suffix, sizeof(suffix), "_%s", name);
+	actor_start(&actor, act, HUGE_BYTES, false, 0);
+	for (v = STOCK; v < VARIANTS; v++) {
+		if (!settings.variant[v] || v == SMART)
+			continue;
+		ksmd_setup(&variants[v]);
+		look_every(0, 0);
+		for (i = 0; i < CROWD_PASSES; i++) {
+			ns = 0;
+			step(&ns);
+			if (i >= 3)
+				add(v, KSMD_MS_PER_PASS, ns / 1e6);
+		}
+		say(name, HOST, false, 0, v, KSMD_MS_PER_PASS);
+	}
+	report_all("scale", HOST, false, suffix);
+	actor_stop(&actor);
+	ksmd_reap();
+}
+
+void empty_space(void)
+{
+	empty_space_case("sparse", write_sparse);
+	empty_space_case("vmas", write_vmas);
 }
 
 /* As many as there are huge pages, where those are wanted. */

@@ -15,7 +15,7 @@ if (workload eq "parity") {
 	set title "{/:Bold What is merged in the end}\npages merged after a pass, in percent of what smart\\_scan=0 merges" offset 0,-0.2
 	set ylabel "percent" textcolor "#333333"
 	set yrange [0:125]
-	set xrange [-0.6:8.6]
+	set xrange [-0.6:11.6]
 	set xtics scale 0 textcolor "#333333"
 	set ytics nomirror textcolor "#333333"
 	set grid ytics linetype 1 linecolor "#e4e4e4"
@@ -113,11 +113,11 @@ measured(place) = int(system(sprintf("grep -c '^%s,%s,' '%s' || true", workload,
 
 title = workload eq "volatile" ? "Memory rewritten between passes" : \
 	workload eq "static" ? "Memory that does not change" : \
-	workload eq "late" ? "A process arrives with the contents of another" : \
+	workload eq "late" ? "Somebody arrives with the contents of another" : \
 	workload eq "mixed" ? "90 % quiet, 9 % rewritten, 1 % becomes equal" : \
 	workload eq "merged" ? "Memory that is merged already" : \
 	workload eq "accuracy" ? "Equal pages fall quiet" : \
-	workload eq "fault" ? "Page faults beside ksmd at full speed" : \
+	workload eq "fault" ? "Page faults beside a ksmd that sleeps 20 ms between passes" : \
 	workload eq "hold" ? "mmap() beside ksmd at full speed, 99.9 %" : \
 	workload eq "pagein" ? "Page-in from swap beside ksmd at full speed" : \
 	"A guest's writes: time from one to the next, 99.9 %"
@@ -126,7 +126,7 @@ what = workload eq "latency" ? "beside a pass of ksmd every 150 ms" : \
 	workload eq "fault" ? "page faults per second of one thread or vCPU" : \
 	workload eq "hold" ? "of a process that writes, maps and faults" : \
 	workload eq "pagein" ? "time to read a page that was in swap" : \
-	workload eq "late" ? "ksmd CPU time until 99 % is merged, or for 60 passes" : "ksmd CPU time per page and pass"
+	workload eq "late" ? "ksmd CPU time until 99 % is merged, or for 30 passes" : "ksmd CPU time per page and pass"
 set title "{/:Bold ".title."}\n".what offset 0,-0.2
 
 if (off) {

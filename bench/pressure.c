@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What ksmd at full speed does to the rest of the machine: to those who fault
- * memory in, to those who map it, and to reclaim.
+ * What ksmd at full speed, or nearly so, does to the rest of the machine: to those
+ * who fault memory in, to those who map it, and to reclaim.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,14 +22,17 @@ bool pressure_variant(enum variant v)
 	return settings.variant[v] && v != SMART;
 }
 
-/* ksmd makes one pass after the other; without the passes that probe or recheck. */
-static void full_speed(enum variant v)
+/*
+ * ksmd makes one pass after the other, with so much sleep in between; without those
+ * passes that probe or recheck.
+ */
+static void start_passes(enum variant v, unsigned int sleep_ms)
 {
 	ksmd_setup(&variants[v]);
 	look_every(0, 0);
 	if (!variants[v].run)
 		return;
-	ksm_write("sleep_millisecs", 0);
+	ksm_write("sleep_millisecs", sleep_ms);
 	wait_for_scan(ksm_read("full_scans"));
 }
 
@@ -65,9 +68,12 @@ static void faults_start(bool huge, uint64_t mib, enum place place,
 
 /* --- fault: page faults, while ksmd scans what is faulted in --- */
 
+/* sleep_millisecs as the kernel has it, but for a whole pass */
+#define FAULT_SLEEP_MS 20
+
 #define FAULT_MIB 16
 /* Short turns, many of them: the machine's speed drifts. */
-#define FAULT_SLICES 4
+#define FAULT_SLICES 3
 
 static double fault_rate(void)
 {
@@ -94,7 +100,7 @@ void fault(bool huge, enum place place)
 				for (v = 0; v < VARIANTS; v++) {
 					if (!pressure_variant(v))
 						continue;
-					full_speed(v);
+					start_passes(v, FAULT_SLEEP_MS);
 					rate = fault_rate();
 					add(v, FAULTS_PER_S, rate);
 					if (v == OFF)
@@ -188,7 +194,7 @@ void hold(uint64_t mib, bool huge)
 		for (v = 0; v < VARIANTS; v++) {
 			if (!pressure_variant(v))
 				continue;
-			full_speed(v);
+			start_passes(v, 0);
 			sample_times(v);
 			if (variants[v].run)
 				sample_holds(v, khz);
@@ -274,7 +280,7 @@ static void pagein_variant(enum variant v, uint64_t bytes, bool huge)
 	double ms;
 
 	actor_start(&actor, write_app, bytes, huge, 0);
-	full_speed(v);
+	start_passes(v, 0);
 	ms = timed(&actor, PAGE_OUT);
 	out = swapped_now(&actor);
 	/* Pages that ksmd has a reference to at the moment stay. */

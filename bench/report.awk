@@ -127,40 +127,40 @@ function check_merged(    m, x, k, r) {
 }
 
 # Passes until something is merged; with > where it was not until the last.
-function passes(w, m, v, suffix,    k) {
+function passes(w, p, m, v, suffix,    k) {
 	k = "passes_to_99_percent" suffix
-	if (!have(w, "host", m, v, k))
+	if (!have(w, p, m, v, k))
 		return "-"
-	return (get(w, "host", m, v, "merged_percent" suffix) < 99 ? "> " : "") sprintf("%g", get(w, "host", m, v, k))
+	return (get(w, p, m, v, "merged_percent" suffix) < 99 ? "> " : "") sprintf("%g", get(w, p, m, v, k))
 }
 
-function passes_lines(w, suffix,    i, v) {
+function passes_lines(w, p, suffix,    i, v) {
 	for (i = 1; i <= 3; i++) {
 		v = merging[i]
-		if (have(w, "host", "4k", v, "passes_to_99_percent" suffix) || have(w, "host", "thp", v, "passes_to_99_percent" suffix))
-			printf "  %-42s %16s %16s\n", name[v], passes(w, "4k", v, suffix), passes(w, "thp", v, suffix)
+		if (have(w, p, "4k", v, "passes_to_99_percent" suffix) || have(w, p, "thp", v, "passes_to_99_percent" suffix))
+			printf "  %-42s %16s %16s\n", name[v], passes(w, p, "4k", v, suffix), passes(w, p, "thp", v, suffix)
 	}
 }
 
-function late_tables(    w, k, m, x, r) {
+function late_tables(p,    w, k, m, x, r) {
 	w = "late"
-	heading("A process arrives with the contents of another: passes until 99 % is merged")
-	passes_lines(w, "")
+	heading((p == "guest" ? "A guest" : "A process") " arrives with the contents of another: passes until 99 % is merged")
+	passes_lines(w, p, "")
 	heading("ksmd CPU time until then")
-	lines("", w, "host", "ksmd_ms_to_99_percent", "ms")
+	lines("", w, p, "ksmd_ms_to_99_percent", "ms")
 	heading("Merged by then")
-	lines("", w, "host", "merged_percent", "%")
+	lines("", w, p, "merged_percent", "%")
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (!have(w, "host", x, "dirty", "merged_percent") || !have(w, "host", x, "stock", "merged_percent"))
+		if (!have(w, p, x, "dirty", "merged_percent") || !have(w, p, x, "stock", "merged_percent"))
 			continue
 		k = "passes_to_99_percent"
-		r = get(w, "host", x, "stock", k)
-		check(page[x] ", passes", passes(w, x, "dirty", ""), "<= " r, "-",
-		      verdict(get(w, "host", x, "dirty", k) <= r && get(w, "host", x, "dirty", "merged_percent") >= 99))
+		r = get(w, p, x, "stock", k)
+		check(page[x] ", passes", passes(w, p, x, "dirty", ""), "<= " r, "-",
+		      verdict(get(w, p, x, "dirty", k) <= r && get(w, p, x, "dirty", "merged_percent") >= 99))
 		k = "ksmd_ms_to_99_percent"
-		r = get(w, "host", x, "dirty", k) / get(w, "host", x, "stock", k)
+		r = get(w, p, x, "dirty", k) / get(w, p, x, "stock", k)
 		check(page[x] ", CPU time against smart_scan=0", number(r) "x", "<= 0.5x", "-", verdict(r <= 0.5))
 	}
 }
@@ -176,8 +176,9 @@ function parity_case(c, text,    w, m, x, i, v, shown, r, s) {
 	lines("", w, "host", "merged_pages_" c)
 	lines("written since, ", w, "host", "merged_pages_held_" c)
 	lines("pages_sharing, ", w, "host", "pages_sharing_" c)
+	lines("general_profit, ", w, "host", "general_profit_kib_" c, "KiB")
 	printf "  passes until it is 99 %% of what stock merges\n"
-	passes_lines(w, "_" c)
+	passes_lines(w, "host", "_" c)
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
@@ -189,7 +190,7 @@ function parity_case(c, text,    w, m, x, i, v, shown, r, s) {
 		r = get(w, "host", x, "dirty", "passes_to_99_percent_" c)
 		if (get(w, "host", x, "dirty", "merged_percent_" c) < 99)
 			r = s + 1000
-		check(page[x] ", passes", passes(w, x, "dirty", "_" c), "<= " s, "<= " s + 1, verdict(r <= s, r <= s + 1))
+		check(page[x] ", passes", passes(w, "host", x, "dirty", "_" c), "<= " s, "<= " s + 1, verdict(r <= s, r <= s + 1))
 	}
 }
 
@@ -204,14 +205,14 @@ function accuracy_tables(    w, p, i, m, x, r) {
 		line("not written, and taken for dirty", w, p, "dirty", "false_dirty_percent", "%")
 	}
 	heading("Equal pages fall quiet: passes from the last write until 99 % is merged")
-	passes_lines(w, "")
+	passes_lines(w, "host", "")
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
 		if (!have(w, "host", x, "dirty", "passes_to_99_percent") || !have(w, "host", x, "stock", "passes_to_99_percent"))
 			continue
 		r = get(w, "host", x, "stock", "passes_to_99_percent")
-		check(page[x] ", passes", passes(w, x, "dirty", ""), "<= " r, "-",
+		check(page[x] ", passes", passes(w, "host", x, "dirty", ""), "<= " r, "-",
 		      verdict(get(w, "host", x, "dirty", "passes_to_99_percent") <= r && get(w, "host", x, "dirty", "merged_percent") >= 99))
 	}
 }
@@ -224,7 +225,7 @@ function fault_tables(    w, p, i, j, k, m, x, r) {
 			k = "_" j "_threads"
 			if (!have(w, p, "4k", "off", "faults_per_s" k) && !have(w, p, "thp", "off", "faults_per_s" k))
 				continue
-			heading("Page faults per second beside ksmd at full speed: " j (i == 1 ? " thread" : " vCPU") (j > 1 ? "s" : ""))
+			heading("Page faults per second beside a ksmd that sleeps 20 ms between passes: " j (i == 1 ? " thread" : " vCPU") (j > 1 ? "s" : ""))
 			lines("", w, p, "faults_per_s" k)
 			line("of KSM off, in the same second, stock", w, p, "stock", "faults_percent_of_off" k, "%")
 			line("of KSM off, in the same second, dirty", w, p, "dirty", "faults_percent_of_off" k, "%")
@@ -339,6 +340,9 @@ function parity_tables() {
 	parity_case("alternate", "Equal pages written every other time")
 	parity_case("same", "Equal pages rewritten with the same bytes")
 	parity_case("zero", "Zero pages with use_zero_pages=1")
+	parity_case("forked", "Equal pages that a child has, too, some of them hot")
+	parity_case("swapped", "Equal pages out to swap and in again")
+	parity_case("folios", "Equal pages in folios of 64 KiB with a hot one each")
 }
 
 function mixed_tables(    w, k, m, x, i, t) {
@@ -348,7 +352,7 @@ function mixed_tables(    w, k, m, x, i, t) {
 	line("  most passes", w, "host", "dirty", "ksmd_between_ns_per_page", "ns")
 	line("  one that looks at everything", w, "host", "dirty", "ksmd_look_ns_per_page", "ns")
 	heading("Passes until what became equal is merged; it stays for 8")
-	passes_lines(w, "")
+	passes_lines(w, "host", "")
 	lines("merged when it goes, ", w, "host", "merged_percent", "%")
 	checks_heading()
 	k = "ksmd_ns_per_page"
@@ -356,7 +360,7 @@ function mixed_tables(    w, k, m, x, i, t) {
 		x = m ? "thp" : "4k"
 		if (!have(w, "host", x, "dirty", k) || !have(w, "host", x, "stock", k))
 			continue
-		check(page[x] ", passes", passes(w, x, "dirty", ""), "<= " passes(w, x, "stock", ""), "-",
+		check(page[x] ", passes", passes(w, "host", x, "dirty", ""), "<= " passes(w, "host", x, "stock", ""), "-",
 		      verdict(get(w, "host", x, "dirty", "passes_to_99_percent") <= get(w, "host", x, "stock", "passes_to_99_percent")))
 	}
 	for (i = 1; i <= targets; i++) {
@@ -391,6 +395,9 @@ function scale_tables(    kind, i, j, m, x, n, size, first) {
 		for (i = 1; i <= n; i++)
 			line(kind[j] ", 128 MiB of " size[i] " processes", "scale", "host", "dirty", first size[i] "_processes", "ns")
 	}
+	heading("Scale: ksmd CPU time per pass")
+	lines("32 TiB with 64 pages, ", "scale", "host", "ksmd_ms_per_pass_sparse", "ms")
+	lines("20,000 vmas of a page, ", "scale", "host", "ksmd_ms_per_pass_vmas", "ms")
 	checks_heading()
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
@@ -475,7 +482,9 @@ END {
 			check_merged()
 	}
 	if (("late", "host") in seen)
-		late_tables()
+		late_tables("host")
+	if (("late", "guest") in seen)
+		late_tables("guest")
 	if (("parity", "host") in seen)
 		parity_tables()
 	if (("mixed", "host") in seen)

@@ -28,6 +28,7 @@ struct settings {
 	bool guest;
 	bool stamp;
 	bool pairs;
+	bool twin;
 	int cpu;
 	const char *progress;
 };
@@ -57,6 +58,7 @@ static void help(void)
 	     "  --sweeps N        rewrite nothing after N sweeps; 0 leaves the memory as it\n"
 	     "                    was filled (default: no limit)\n"
 	     "  --pairs           fill the second half with what the first half holds\n"
+	     "  --twin            fill it with what every other process with --twin holds\n"
 	     "  --guest           a guest of KVM rewrites the memory, which is its own; not\n"
 	     "                    with --rate or --seconds\n"
 	     "  --stamp           with --guest, and publish the time from each write to the\n"
@@ -80,6 +82,7 @@ static void parse(int argc, char **argv, struct settings *s)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "sweeps", required_argument, NULL, 'n' },
 		{ "pairs", no_argument, NULL, 'q' },
+		{ "twin", no_argument, NULL, 'w' },
 		{ "guest", no_argument, NULL, 'g' },
 		{ "stamp", no_argument, NULL, 'l' },
 		{ "cpu", required_argument, NULL, 'c' },
@@ -92,18 +95,10 @@ static void parse(int argc, char **argv, struct settings *s)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			s->bytes = number("size", optarg, 2, 1 << 24) * MIB;
-			if (s->bytes % HUGE_BYTES)
-				fail(EXIT_USAGE,
-				     "--size: %s MiB is not a whole number of 2 MiB pages",
-				     optarg);
+			s->bytes = size_option(optarg);
 			break;
 		case 'm':
-			if (strcmp(optarg, "4k") && strcmp(optarg, "thp"))
-				fail(EXIT_USAGE,
-				     "--mapping: '%s' is neither 4k nor thp",
-				     optarg);
-			s->huge = !strcmp(optarg, "thp");
+			s->huge = mapping_option(optarg);
 			break;
 		case 'd':
 			s->stride = number("stride", optarg, sizeof(long),
@@ -125,6 +120,9 @@ static void parse(int argc, char **argv, struct settings *s)
 			break;
 		case 'q':
 			s->pairs = true;
+			break;
+		case 'w':
+			s->twin = true;
 			break;
 		case 'g':
 			s->guest = true;
@@ -159,42 +157,28 @@ static void parse(int argc, char **argv, struct settings *s)
 
 /*
  * Fills every page with numbers no other page, nor process, has; but for its
- * partner in the other half, where there are @pairs.
+ * partner in the other half, and in the twin, where there are any.
  */
-static void fill(char *memory, uint64_t bytes, bool pairs)
+static void fill(char *memory, const struct settings *s)
 {
-	uint64_t pages = bytes / PAGE_BYTES, page;
+	uint64_t pages = s->bytes / PAGE_BYTES, page;
+	uint64_t process = s->twin ? 0 : getpid();
 
 	for (page = 0; page < pages; page++)
 		seed_page((uint64_t *)(memory + page * PAGE_BYTES),
-			  (uint64_t)getpid() << 32 |
-				  (pairs ? page % (pages / 2) : page));
+			  process << 32 |
+				  (s->pairs ? page % (pages / 2) : page));
 }
 
 static char *allocate(const struct settings *s)
 {
 	char *memory = map_memory(s->bytes, s->huge);
 
-	fill(memory, s->bytes, s->pairs);
+	fill(memory, s);
 	if (madvise(memory, s->bytes, MADV_MERGEABLE))
 		fail(EXIT_FAILURE, "MADV_MERGEABLE: %s (kernel without KSM?)",
 		     strerror(errno));
 	return memory;
-}
-
-static void check_mapping(const struct settings *s, char *memory)
-{
-	uint64_t want = s->huge ? s->bytes : 0;
-	uint64_t got = huge_bytes("self", (uintptr_t)memory,
-				  (uintptr_t)memory + s->bytes);
-
-	if (got != want)
-		fail(EXIT_FAILURE,
-		     "%" PRIu64 " of %" PRIu64
-		     " MiB are in huge pages where --mapping %s wants %" PRIu64
-		     "; free memory or choose another --size",
-		     got / MIB, s->bytes / MIB, s->huge ? "thp" : "4k",
-		     want / MIB);
 }
 
 /* Sleeps until @when (seconds_now()'s clock) or a signal. */
@@ -265,18 +249,11 @@ int main(int argc, char **argv)
 	parse(argc, argv, &s);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (s.cpu >= 0) {
-		cpu_set_t set;
-
-		CPU_ZERO(&set);
-		CPU_SET(s.cpu, &set);
-		if (sched_setaffinity(0, sizeof(set), &set))
-			fail(EXIT_FAILURE, "--cpu %d: %s", s.cpu,
-			     strerror(errno));
-	}
+	if (s.cpu >= 0)
+		bind_to(s.cpu);
 	progress = publish(s.progress);
 	memory = allocate(&s);
-	check_mapping(&s, memory);
+	check_mapping(memory, s.bytes, s.huge);
 	progress->start = (uintptr_t)memory;
 	progress->bytes = s.bytes;
 	progress->per_sweep = (s.bytes + s.stride - 1) / s.stride;
@@ -284,7 +261,8 @@ int main(int argc, char **argv)
 
 	if (s.guest) {
 		start = seconds_now();
-		guest_write_loop(memory, s.stride, progress, s.huge, s.stamp,
+		guest_write_loop(memory, s.stride, progress, s.huge,
+				 s.pairs || s.twin, s.stamp,
 				 s.sweeps_limited ? s.sweeps : UINT64_MAX,
 				 &stop);
 		busy = seconds_now() - start;
@@ -292,8 +270,8 @@ int main(int argc, char **argv)
 		busy = host_write_loop(&s, memory, progress);
 	}
 	/* Huge pages that were merged are none any more. */
-	if (!s.pairs)
-		check_mapping(&s, memory);
+	if (!s.pairs && !s.twin)
+		check_mapping(memory, s.bytes, s.huge);
 	pages = s.stride > PAGE_BYTES ? progress->per_sweep :
 					s.bytes / PAGE_BYTES;
 	printf("volatile: %" PRIu64 " sweeps in %.3f s, %.0f pages/s\n",

@@ -108,6 +108,8 @@ void writer_start(bool huge, uint64_t mib, unsigned int what, enum place place)
 		argv[argc++] = "--stamp";
 	if (what & PAIRS)
 		argv[argc++] = "--pairs";
+	if (what & TWIN)
+		argv[argc++] = "--twin";
 	writer.place = place;
 	writer.writes = what & WRITES;
 	writer.pages = mib * MIB / PAGE_BYTES;

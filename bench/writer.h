@@ -41,6 +41,7 @@ enum {
 	WRITES = 1, /* rewrites its memory all the time */
 	STAMPS = 2, /* and tells the time from each write to the next */
 	PAIRS = 4, /* has every page twice */
+	TWIN = 8, /* has the contents of every other one with this */
 };
 
 void writer_start(bool huge, uint64_t mib, unsigned int what, enum place place);
