@@ -19,6 +19,7 @@ ksm=/sys/kernel/mm/ksm
 guests="1 2"
 seconds=${KVM_QEMU_SECONDS:-12}	# of the guests' time, after they have booted
 boot_seconds=100
+boots=3	# to try again, of all guests together
 failed=0
 results=0
 
@@ -53,6 +54,29 @@ get_unknown()
 	echo $(($(get pages_unknown) - $(get pages_probed)))
 }
 
+start_guest()
+{
+	qemu-system-x86_64 -L . -accel kvm -cpu host,la57=off -M pc,mem-merge=on \
+		-m 128 -nodefaults -no-user-config -display none -no-reboot \
+		-kernel bzImage -initrd /tmp/guest.cpio \
+		-append "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check SECONDS=$seconds" \
+		-serial file:"$1.log" >"$1.err" 2>&1 &
+	echo $! >"$1.pid"
+	: >>"$1.log"
+}
+
+# Guest $1 ended before it said '$2'. Under emulation one may reset while it boots,
+# which is before ksmd runs: that is tried again.
+ended()
+{
+	if [ "$2" != "guest: ready" ] || [ $boots -eq 0 ]; then
+		bail "guest $1 ended before it said '$2'"
+	fi
+	echo "# guest $1 ended while it booted: once more"
+	boots=$((boots - 1))
+	start_guest "$1"
+}
+
 # Waits until each guest's console has a line like $1; $2: seconds
 wait_for()
 {
@@ -60,7 +84,7 @@ wait_for()
 	for i in $guests; do
 		while ! grep -q "$1" "$i.log"; do
 			kill -0 "$(cat "$i.pid")" 2>/dev/null || grep -q "$1" "$i.log" ||
-				bail "guest $i ended before it said '$1'"
+				ended "$i" "$1"
 			left=$((left - 1))
 			[ $left -gt 0 ] || bail "guest $i did not say '$1' in $2 s"
 			usleep 200000
@@ -85,13 +109,7 @@ echo 0 >$ksm/run
 echo none >$ksm/advisor_mode
 echo 0 >$ksm/smart_scan
 for i in $guests; do
-	qemu-system-x86_64 -L . -accel kvm -cpu host,la57=off -M pc,mem-merge=on \
-		-m 128 -nodefaults -no-user-config -display none -no-reboot \
-		-kernel bzImage -initrd /tmp/guest.cpio \
-		-append "console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check SECONDS=$seconds" \
-		-serial file:"$i.log" >"$i.err" 2>&1 &
-	echo $! >"$i.pid"
-	: >>"$i.log"
+	start_guest "$i"
 done
 wait_for "guest: ready" $boot_seconds
 echo "# both guests have booted"
@@ -122,7 +140,7 @@ done
 
 echo "# $passes passes: $dirty volatile pages skipped, $scanned scanned, $unknown unknown, up to $sharing shared"
 check "$((passes >= 3))" "ksmd made passes while the guests ran"
-check "$((dirty > passes * 4096))" "volatile pages of the guests were skipped"
+check "$((dirty > passes * 2048))" "volatile pages of the guests were skipped"
 check "$((sharing >= 2000))" "equal pages of the guests merged"
 check "$((unknown * 20 < dirty + scanned))" "hardly any page was unknown"
 check "$(cat 1.log 2.log | grep -c 'guest: verified' | grep -xc 2)" \
