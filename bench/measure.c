@@ -189,8 +189,7 @@ static unsigned int turns_latency(enum variant v, bool huge, enum place place)
 static unsigned int turns_fault(enum variant v, bool huge, enum place place)
 {
 	(void)huge;
-	(void)place;
-	return pressure_variant(v) ? settings.rounds * FAULT_THREADS : 0;
+	return pressure_variant(v) ? settings.rounds * FAULT_THREADS(place) : 0;
 }
 
 static unsigned int turns_hold(enum variant v, bool huge, enum place place)
@@ -298,7 +297,7 @@ static void help(void)
 	     "                      how soon what has fallen quiet merges, a quarter of --size\n"
 	     "  latency             a guest's writes, one after the other, half of "
 	     "--size\n"
-	     "  fault               page faults per second of 1 and 2 threads or vCPUs, 16 MiB\n"
+	     "  fault               page faults per second of 1 and 2 threads or a vCPU, 16 MiB\n"
 	     "                      each, beside a ksmd that sleeps 20 ms between passes\n"
 	     "  hold                how long ksmd holds mmap_lock, and how long mmap() and page\n"
 	     "                      faults take of a process with a quarter of --size\n"

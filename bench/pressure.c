@@ -90,7 +90,7 @@ void fault(bool huge, enum place place)
 	unsigned int threads, round, slice, v;
 	char suffix[24];
 
-	for (threads = 1; threads <= FAULT_THREADS; threads++) {
+	for (threads = 1; threads <= FAULT_THREADS(place); threads++) {
 		forget_results();
 		faults_start(huge, FAULT_MIB, place, threads, false);
 		for (round = 0; round < settings.rounds; round++) {
