@@ -9,7 +9,7 @@
 #define LOCK_FUNCTION "kvm_arch_test_clear_dirty"
 
 /* Short turns, many of them: the machine's speed drifts. */
-#define SLICES 4
+#define SLICES 3
 
 static uint64_t vcpu_exits(void)
 {

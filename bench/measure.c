@@ -152,8 +152,7 @@ static unsigned int turns_once(enum variant v, bool huge, enum place place)
 static unsigned int turns_late(enum variant v, bool huge, enum place place)
 {
 	(void)huge;
-	(void)place;
-	return v == SMART ? 1 : v == OFF ? 0 : settings.rounds;
+	return v == OFF ? 0 : late_rounds(v, place);
 }
 
 static unsigned int turns_parity(enum variant v, bool huge, enum place place)

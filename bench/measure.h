@@ -108,6 +108,7 @@ uint64_t wait_for_scan(uint64_t scans);
 #define EMPTY_SPACES 2
 void crowd(bool huge);
 void empty_space(void);
+unsigned int late_rounds(enum variant v, enum place place);
 void late(uint64_t mib, bool huge, enum place place);
 void mixed(uint64_t mib, bool huge);
 void parity(bool huge);

@@ -104,6 +104,12 @@ static void late_guest(enum variant v, uint64_t mib, bool huge)
 	writer_stop();
 }
 
+/* Once will do where it goes on to the limit; guests take long to start. */
+unsigned int late_rounds(enum variant v, enum place place)
+{
+	return v == SMART || place == GUEST ? 1 : settings.rounds;
+}
+
 void late(uint64_t mib, bool huge, enum place place)
 {
 	unsigned int round, v;
@@ -111,8 +117,8 @@ void late(uint64_t mib, bool huge, enum place place)
 	forget_results();
 	for (round = 0; round < settings.rounds; round++) {
 		for (v = STOCK; v < VARIANTS; v++) {
-			/* Once will do, where it goes on to the limit. */
-			if (!settings.variant[v] || (v == SMART && round))
+			if (!settings.variant[v] ||
+			    round >= late_rounds(v, place))
 				continue;
 			if (place == GUEST)
 				late_guest(v, mib, huge);

@@ -17,7 +17,7 @@
 
 /* CPU time between two samples; samples to take, and passes for it at most */
 #define SAMPLE_NS 500000
-#define SAMPLES 1000
+#define SAMPLES 600
 #define MOST_PASSES 200
 
 /* Functions below this share of a variant's time are not reported. */
