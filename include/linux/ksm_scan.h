@@ -85,8 +85,8 @@ struct ksm_scan_window {
  *	vma->vm_end at most, over what is not worth looking at, and says how to
  *	treat what it points to then.  Takes from *@budget, never below 0, what
  *	that cost, in pages of pages_to_scan; where nothing is left, or
- *	mmap_lock is contended, it should return (KSM_SCAN_AGAIN).  Called with ksm_thread_mutex held and
- *	mmap_lock held for read; may sleep.
+ *	mmap_lock is contended, it should return (KSM_SCAN_AGAIN).  Called with
+ *	ksm_thread_mutex held and mmap_lock held for read; may sleep.
  * @merged: the page at an address was merged.  Called with ksm_thread_mutex
  *	held, possibly a folio lock; must not sleep.
  *
