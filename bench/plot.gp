@@ -35,17 +35,17 @@ if (workload eq "parity") {
 if (workload eq "impact") {
 	inside(mapping, variant) = sprintf("< awk -F, -v OFS=, '$1 == \"impact\" && $2 == \"host\" && $3 == \"%s\" && sub(/^ns_per_page_in_/, \"\", $5) { \
 		ns[$4, $5] = $6; if ($6 > most[$5]) most[$5] = $6 } \
-		END { for (n = 0; n < 10; n++) { top = \"\"; for (f in most) if (top == \"\" || most[f] > most[top]) top = f; \
+		END { for (n = 0; n < 14; n++) { top = \"\"; for (f in most) if (top == \"\" || most[f] > most[top]) top = f; \
 		if (top == \"\") break; v = ns[\"%s\", top]; print n, (v > 0 ? v : 0.01), top; delete most[top] } }' '%s'", mapping, variant, csv)
 	set multiplot layout 1,2 title "{/:Bold Volatile memory: ksmd CPU time per page and pass, by function}"
 	set logscale y
-	set yrange [0.01:5000]
+	set yrange [0.01:3000000]
 	set format y "%g"
 	set ylabel "nanoseconds (log scale)" textcolor "#333333"
 	set ytics nomirror textcolor "#333333"
 	set grid ytics linetype 1 linecolor "#e4e4e4"
 	set border 3 linecolor "#888888"
-	set xrange [-0.7:9.7]
+	set xrange [-0.7:13.7]
 	set xtics scale 0 rotate by -50 noenhanced font ",9" textcolor "#333333"
 	set bmargin 9
 	set style fill solid 1 noborder
