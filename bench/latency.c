@@ -22,15 +22,7 @@ static uint64_t vcpu_exits(void)
 	return strtoull(text, NULL, 10);
 }
 
-static void latency_read(uint64_t *histogram)
-{
-	unsigned int i;
-
-	for (i = 0; i < LATENCY_BUCKETS; i++)
-		histogram[i] = writer.progress->latency[i];
-}
-
-/* Beside a ksmd that makes a pass now and then, as sample_writer(). */
+/* Beside a ksmd that makes a pass now and then. */
 static void sample_latency(enum variant v)
 {
 	static uint64_t before[LATENCY_BUCKETS], after[LATENCY_BUCKETS];
@@ -43,9 +35,9 @@ static void sample_latency(enum variant v)
 		nap(0.02);
 	time = seconds_now();
 	exits = vcpu_exits();
-	latency_read(before);
+	read_histogram(before, writer.progress->latency);
 	nap(settings.window / SLICES);
-	latency_read(after);
+	read_histogram(after, writer.progress->latency);
 	exits = vcpu_exits() - exits;
 	add(v, VCPU_EXITS_PER_S, exits / (seconds_now() - time));
 
@@ -76,11 +68,6 @@ static void sample_mmu_lock(enum variant v)
 	trace_stop();
 }
 
-bool latency_variant(enum variant v)
-{
-	return settings.variant[v] && v != SMART;
-}
-
 static double last(enum variant v, enum metric m)
 {
 	struct series *s = &results[v][m];
@@ -93,7 +80,7 @@ static void latency_slice(void)
 	unsigned int v;
 
 	for (v = 0; v < VARIANTS; v++) {
-		if (!latency_variant(v))
+		if (!beside_off(v))
 			continue;
 		writer_setup(v);
 		look_every(0, 0);
@@ -119,7 +106,7 @@ void latency(const char *workload, uint64_t mib, bool huge)
 		if (settings.variant[DIRTY])
 			sample_mmu_lock(DIRTY);
 		for (v = 0; v < VARIANTS; v++)
-			if (latency_variant(v))
+			if (beside_off(v))
 				say(workload, writer.place, huge, round, v,
 				    WRITE_P999_NS);
 	}

@@ -111,11 +111,6 @@ static void run_latency(bool huge, enum place place)
 	latency("latency", settings.mib / 2, huge);
 }
 
-static void run_fault(bool huge, enum place place)
-{
-	fault(huge, place);
-}
-
 static void run_hold(bool huge, enum place place)
 {
 	(void)place;
@@ -178,31 +173,25 @@ static unsigned int turns_accuracy(enum variant v, bool huge, enum place place)
 	return (v == DIRTY ? 2 : 0) + (place == HOST && v != OFF);
 }
 
-static unsigned int turns_latency(enum variant v, bool huge, enum place place)
-{
-	(void)huge;
-	(void)place;
-	return latency_variant(v) ? settings.rounds : 0;
-}
-
 static unsigned int turns_fault(enum variant v, bool huge, enum place place)
 {
 	(void)huge;
-	return pressure_variant(v) ? settings.rounds * FAULT_THREADS(place) : 0;
+	return beside_off(v) ? settings.rounds * FAULT_THREADS(place) : 0;
 }
 
-static unsigned int turns_hold(enum variant v, bool huge, enum place place)
+static unsigned int turns_beside_off(enum variant v, bool huge,
+				     enum place place)
 {
 	(void)huge;
 	(void)place;
-	return pressure_variant(v) ? settings.rounds : 0;
+	return beside_off(v) ? settings.rounds : 0;
 }
 
 static unsigned int turns_pagein(enum variant v, bool huge, enum place place)
 {
 	(void)huge;
 	(void)place;
-	return pressure_variant(v);
+	return beside_off(v);
 }
 
 static const struct workload {
@@ -219,9 +208,9 @@ static const struct workload {
 	{ "mixed", { true, false }, run_mixed, turns_once },
 	{ "scale", { true, false }, run_scale, turns_scale },
 	{ "accuracy", { true, true }, run_accuracy, turns_accuracy },
-	{ "latency", { false, true }, run_latency, turns_latency },
-	{ "fault", { true, true }, run_fault, turns_fault },
-	{ "hold", { true, false }, run_hold, turns_hold },
+	{ "latency", { false, true }, run_latency, turns_beside_off },
+	{ "fault", { true, true }, fault, turns_fault },
+	{ "hold", { true, false }, run_hold, turns_beside_off },
 	{ "pagein", { true, false }, run_pagein, turns_pagein },
 	{ "impact", { true, true }, run_impact, turns_once },
 };

@@ -80,6 +80,8 @@ extern unsigned int steps;
 
 void add(enum variant v, enum metric m, double value);
 double median(struct series *s);
+bool beside_off(enum variant v);
+void read_histogram(uint64_t *to, const volatile uint64_t *from);
 double percentile(const uint64_t *histogram, uint64_t khz, double share);
 int ascending(const void *a, const void *b);
 void forget_results(void);
@@ -116,7 +118,6 @@ unsigned int parity_steps(bool huge);
 void fallen_quiet(bool huge);
 
 /* latency.c */
-bool latency_variant(enum variant v);
 void latency(const char *workload, uint64_t mib, bool huge);
 
 /* accuracy.c */
@@ -128,7 +129,6 @@ void accuracy(uint64_t mib, bool huge, enum place place);
  * to a halt every few minutes, the unpatched one too (WARN in hrtimer_forward()).
  */
 #define FAULT_THREADS(place) ((place) == GUEST ? 1U : 2U)
-bool pressure_variant(enum variant v);
 void pagein(uint64_t mib, bool huge);
 void fault(bool huge, enum place place);
 void hold(uint64_t mib, bool huge);

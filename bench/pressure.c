@@ -16,12 +16,6 @@
 #include "trace.h"
 #include "writer.h"
 
-/* smart_scan is stock with fewer checksums: nothing else to see here. */
-bool pressure_variant(enum variant v)
-{
-	return settings.variant[v] && v != SMART;
-}
-
 /*
  * ksmd makes one pass after the other, with so much sleep in between; without those
  * passes that probe or recheck.
@@ -98,7 +92,7 @@ void fault(bool huge, enum place place)
 				double off = 0, rate;
 
 				for (v = 0; v < VARIANTS; v++) {
-					if (!pressure_variant(v))
+					if (!beside_off(v))
 						continue;
 					start_passes(v, FAULT_SLEEP_MS);
 					rate = fault_rate();
@@ -111,7 +105,7 @@ void fault(bool huge, enum place place)
 				}
 			}
 			for (v = 0; v < VARIANTS; v++)
-				if (pressure_variant(v))
+				if (beside_off(v))
 					say("fault", place, huge, round, v,
 					    FAULTS_PER_S);
 		}
@@ -122,14 +116,6 @@ void fault(bool huge, enum place place)
 }
 
 /* --- hold: how long ksmd holds mmap_lock, and who feels it --- */
-
-static void read_histogram(uint64_t *to, const volatile uint64_t *from)
-{
-	unsigned int i;
-
-	for (i = 0; i < LATENCY_BUCKETS; i++)
-		to[i] = from[i];
-}
 
 static void sample_times(enum variant v)
 {
@@ -192,7 +178,7 @@ void hold(uint64_t mib, bool huge)
 	faults_start(huge, mib, HOST, 1, true);
 	for (round = 0; round < settings.rounds; round++) {
 		for (v = 0; v < VARIANTS; v++) {
-			if (!pressure_variant(v))
+			if (!beside_off(v))
 				continue;
 			start_passes(v, 0);
 			sample_times(v);
@@ -308,7 +294,7 @@ void pagein(uint64_t mib, bool huge)
 
 	forget_results();
 	for (v = 0; v < VARIANTS; v++) {
-		if (!pressure_variant(v))
+		if (!beside_off(v))
 			continue;
 		pagein_variant(v, mib * MIB, huge);
 		say("pagein", HOST, huge, 0, v, PAGEIN_US_PER_PAGE);

@@ -93,6 +93,21 @@ static double spread(struct series *s)
 	return 100 * (s->value[s->count - 1] - s->value[0]) / middle;
 }
 
+/* Of what others than ksmd notice: smart_scan is stock with fewer checksums. */
+bool beside_off(enum variant v)
+{
+	return settings.variant[v] && v != SMART;
+}
+
+/* Copies one that somebody is adding to. */
+void read_histogram(uint64_t *to, const volatile uint64_t *from)
+{
+	unsigned int i;
+
+	for (i = 0; i < LATENCY_BUCKETS; i++)
+		to[i] = from[i];
+}
+
 /**
  * percentile() - of a histogram of times
  * @histogram: LATENCY_BUCKETS of them

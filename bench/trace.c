@@ -32,8 +32,8 @@ void trace_stop(void)
 	put(TRACEFS "kprobe_events", "-:" PROBES "/exit");
 }
 
-/* @task: only what it causes, if not 0 */
-static void start(const char *event, pid_t task)
+/** trace_events() - trace the events of a system that a task causes; 0: anybody */
+void trace_events(const char *system, pid_t task)
 {
 	char path[256], filter[32];
 
@@ -44,11 +44,11 @@ static void start(const char *event, pid_t task)
 	if (task) {
 		/* Not set_event_pid, which traces the scheduler as well */
 		snprintf(path, sizeof(path), INSTANCE "events/%s/filter",
-			 event);
+			 system);
 		snprintf(filter, sizeof(filter), "common_pid == %d", task);
 		write_or_fail(path, filter);
 	}
-	snprintf(path, sizeof(path), INSTANCE "events/%s/enable", event);
+	snprintf(path, sizeof(path), INSTANCE "events/%s/enable", system);
 	write_or_fail(path, "1");
 }
 
@@ -61,13 +61,7 @@ void trace_function(const char *function)
 	write_or_fail(TRACEFS "kprobe_events", probe);
 	snprintf(probe, sizeof(probe), "r:" PROBES "/exit %s", function);
 	write_or_fail(TRACEFS "kprobe_events", probe);
-	start(PROBES, 0);
-}
-
-/** trace_events() - trace the events of a system that a task causes */
-void trace_events(const char *system, pid_t task)
-{
-	start(system, task);
+	trace_events(PROBES, 0);
 }
 
 /* Where the line has the time of an event of that name; NULL if it is another. */
