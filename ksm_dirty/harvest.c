@@ -36,29 +36,10 @@ static struct ksm_dirty_harvest harvest;
 struct ksm_scan_window ksm_dirty_window;
 
 /*
- * In how many passes each settled page is searched again once.  A search takes as
- * long as passing over some 300 pages, so this is 1/3 of a quiet page's cost.
+ * In how many passes each settled page is searched again once: see Documentation/
+ * for what that costs.
  */
 unsigned int ksm_dirty_recheck_passes = 1024;
-
-/*
- * A page that is out of place leads searches for others astray, which may then be
- * put where they do not belong, so where one was found all are searched again.
- * Not more often than each of them is searched anyway: whoever writes unseen all
- * the time doubles what that costs, no more.
- */
-static void notice_disorder(struct ksm_scan_window *window)
-{
-	static unsigned long disordered;
-	static unsigned long last = LONG_MIN;	/* pass: long ago, for any */
-
-	if (ksm_scan_stats.disordered == disordered ||
-	    window->pass - last < READ_ONCE(ksm_dirty_recheck_passes))
-		return;
-	disordered = ksm_scan_stats.disordered;
-	last = window->pass;
-	window->unsettle = true;
-}
 
 /*
  * struct harvest_walk - one walk over windows
@@ -314,7 +295,6 @@ enum ksm_scan_verdict ksm_dirty_harvest(struct vm_area_struct *vma,
 	};
 	int stopped;
 
-	notice_disorder(&ksm_dirty_window);
 	if (!ksm_dirty_vma_eligible(vma->vm_flags))
 		return KSM_SCAN_UNKNOWN;
 

@@ -9,7 +9,7 @@
 /**
  * struct ksm_dirty_stats - counters since the module was loaded
  * @pages_dirty: pages skipped since they were written, without a checksum
- * @pages_clean: pages that were vouched for, which need no checksum
+ * @pages_clean: pages that were vouched for
  * @pages_unknown: pages sent to the stock path, checksum first
  * @pages_probed: of those: pages that were written
  * @windows: page table pages (of a huge page: entries) harvested

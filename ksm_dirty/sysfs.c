@@ -102,8 +102,7 @@ KSM_DIRTY_COUNTER(pages_settled, ksm_scan_stats.settled, 0);
 KSM_DIRTY_COUNTER(settled_passed_over, ksm_scan_stats.passed_over, scan_base.passed_over);
 KSM_DIRTY_COUNTER(settled_searches, ksm_scan_stats.searches, scan_base.searches);
 KSM_DIRTY_COUNTER(settled_pruned, ksm_scan_stats.pruned, scan_base.pruned);
-KSM_DIRTY_COUNTER(settled_disordered, ksm_scan_stats.disordered, scan_base.disordered);
-KSM_DIRTY_COUNTER(settled_rebuilds, ksm_scan_stats.rebuilds, scan_base.rebuilds);
+KSM_DIRTY_COUNTER(settled_stale, ksm_scan_stats.stale, scan_base.stale);
 KSM_DIRTY_COUNTER(dirty_scan_windows, ksm_dirty_stats.windows, 0);
 KSM_DIRTY_COUNTER(dirty_scan_flushes, ksm_dirty_stats.flushes, 0);
 
@@ -119,8 +118,7 @@ static struct attribute *ksm_dirty_attrs[] = {
 	&settled_passed_over_attr.attr,
 	&settled_searches_attr.attr,
 	&settled_pruned_attr.attr,
-	&settled_disordered_attr.attr,
-	&settled_rebuilds_attr.attr,
+	&settled_stale_attr.attr,
 	&dirty_scan_windows_attr.attr,
 	&dirty_scan_flushes_attr.attr,
 	&ksmd_runtime_ns_attr.attr,

@@ -17,9 +17,9 @@ static const struct {
 	{ "pages_dirty", true },	 { "pages_clean", true },
 	{ "pages_unknown", false },	 { "pages_probed", false },
 	{ "settled_passed_over", true }, { "settled_searches", true },
-	{ "settled_pruned", false },	 { "settled_disordered", false },
-	{ "settled_rebuilds", true },	 { "dirty_scan_windows", true },
-	{ "dirty_scan_flushes", true },	 { "ksmd_runtime_ns", true },
+	{ "settled_pruned", false },	 { "settled_stale", false },
+	{ "dirty_scan_windows", true },	 { "dirty_scan_flushes", true },
+	{ "ksmd_runtime_ns", true },
 };
 
 /* Files that take a number of passes */

@@ -53,11 +53,9 @@ enum ksm_scan_verdict {
  * @end: first address behind, at most MMU_DIRTY_MAX_PAGES pages from @start;
  *	ksmd empties the window (@end = @start) at the end of an mm
  * @recheck: search settled pages again as well
- * @unsettle: have the next pass search all settled pages again, as if there had
- *	been none before; ksmd clears it then
  * @look: a bit per page from @start on: mapped, and worth a look
  * @clean: of those in @look: every MMU vouches that the page was not written
- *	since the last pass: to the trees without a checksum
+ *	since the last pass: to the trees, without waiting for two equal checksums
  * @merged: of those in @look, none of @clean: likewise, and a KSM page is mapped
  * @stable_node: of each page in @merged: what its KSM page belongs to, that is
  *	its mapping without the flags; only ever compared
@@ -70,7 +68,6 @@ struct ksm_scan_window {
 	unsigned long start;
 	unsigned long end;
 	bool recheck;
-	bool unsettle;
 	DECLARE_BITMAP(look, MMU_DIRTY_MAX_PAGES);
 	DECLARE_BITMAP(clean, MMU_DIRTY_MAX_PAGES);
 	DECLARE_BITMAP(merged, MMU_DIRTY_MAX_PAGES);
@@ -108,9 +105,8 @@ struct ksm_scan_ops {
  * @settled: pages in the settled tree now
  * @passed_over: settled and merged pages that were not looked at
  * @searches: searches of the settled tree
- * @pruned: pages that a search found gone, or written, and removed
- * @disordered: pages, searched again, that a search did not find in their place
- * @rebuilds: times that all were made to be searched again
+ * @pruned: pages that a search found gone, and removed
+ * @stale: pages that had changed when they were searched again, and no MMU knew
  *
  * All but @settled only grow.  Written under ksm_thread_mutex, read at any time.
  */
@@ -119,8 +115,7 @@ struct ksm_scan_stats {
 	unsigned long passed_over;
 	unsigned long searches;
 	unsigned long pruned;
-	unsigned long disordered;
-	unsigned long rebuilds;
+	unsigned long stale;
 };
 
 extern struct ksm_scan_stats ksm_scan_stats;
