@@ -476,8 +476,8 @@ bool page_flag(const char *addr, size_t page, unsigned int flag)
 	return read_u64("/proc/kpageflags", pfn) >> flag & 1;
 }
 
-/** module_load() - returns 0 or an error number */
-int module_load(const char *name)
+/** module_load() - with parameters as insmod(8) takes them; 0 or an error number */
+int module_load(const char *name, const char *params)
 {
 	const char *dir = getenv("KSM_DIRTY_MODULES");
 	char path[256];
@@ -489,7 +489,7 @@ int module_load(const char *name)
 	if (fd < 0)
 		ksft_exit_fail_msg("cannot open %s: %s\n", path,
 				   strerror(errno));
-	if (syscall(SYS_finit_module, fd, "", 0))
+	if (syscall(SYS_finit_module, fd, params, 0))
 		err = errno;
 	close(fd);
 	return err;
@@ -504,15 +504,15 @@ int module_unload(const char *name)
 /** need_module() - load a module that only tests need */
 void need_module(const char *name)
 {
-	int err = module_load(name);
+	int err = module_load(name, "");
 
 	if (err)
 		ksft_exit_fail_msg("cannot load %s.ko: %s\n", name,
 				   strerror(err));
 }
 
-/* The address of a function of the kernel */
-static uint64_t symbol(const char *name)
+/** kernel_symbol() - the address of a function or a variable of the kernel */
+uint64_t kernel_symbol(const char *name)
 {
 	FILE *file = fopen("/proc/kallsyms", "re");
 	char line[256], found[128];
@@ -542,7 +542,7 @@ void count_checksums(void)
 		.type = PERF_TYPE_BREAKPOINT,
 		.size = sizeof(attr),
 		.bp_type = HW_BREAKPOINT_X,
-		.bp_addr = symbol("xxh64"),
+		.bp_addr = kernel_symbol("xxh64"),
 		.bp_len = sizeof(long),
 	};
 

@@ -67,10 +67,11 @@ void advise(char *addr, size_t pages, int advice);
 uint64_t pagemap_entry(const char *addr, size_t page);
 bool page_flag(const char *addr, size_t page, unsigned int flag);
 
-/* Modules, by name */
-int module_load(const char *name);
+/* Modules and symbols, by name */
+int module_load(const char *name, const char *params);
 int module_unload(const char *name);
 void need_module(const char *name);
+uint64_t kernel_symbol(const char *name);
 
 /* Tracing */
 void count_checksums(void);

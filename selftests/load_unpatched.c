@@ -33,7 +33,7 @@ int main(void)
 	ksm_setup_without_module();
 	files = count_files();
 	for (i = 0; i < 3; i++)
-		err = module_load("ksm_dirty");
+		err = module_load("ksm_dirty", "");
 	ksft_print_msg("loading fails with: %s\n", strerror(err));
 	check(err == ENOENT || err == ENOEXEC, "loading fails\n");
 	len = klogctl(3 /* SYSLOG_ACTION_READ_ALL */, log, sizeof(log) - 1);

@@ -126,7 +126,7 @@ int main(void)
 	ksft_set_plan(7);
 	ksm_setup();
 	own = count_files(false);
-	check(module_load("ksm_dirty") == EEXIST, "loading it twice: EEXIST\n");
+	check(module_load("ksm_dirty", "") == EEXIST, "loading it twice: EEXIST\n");
 
 	ksm_full_speed(2000);
 	for (i = 0; i < WRITERS; i++)
@@ -166,7 +166,7 @@ int main(void)
 	ksm_stop();
 	unload();
 	check(!count_files(true) && count_files(false) == own &&
-		      !module_load("ksm_dirty"),
+		      !module_load("ksm_dirty", ""),
 	      "unloaded while ksmd is stopped, and loaded again\n");
 	ksft_finished();
 }

@@ -126,19 +126,18 @@ void vmm_load_kvm(bool tdp)
 {
 	const char *param, *name = kvm_module(&param);
 	char path[128], value[32];
-	int fd, err;
+	int err;
 
 	err = vmm_unload_kvm();
 	if (err && err != ENOENT)
 		ksft_exit_fail_msg("cannot unload kvm_%s: %s\n", name,
 				   strerror(err));
-	snprintf(path, sizeof(path), "/lib/modules/kvm-%s.ko", name);
+	snprintf(path, sizeof(path), "kvm-%s", name);
 	snprintf(value, sizeof(value), "%s=%d", param, tdp);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || syscall(SYS_finit_module, fd, value, 0))
+	err = module_load(path, value);
+	if (err)
 		ksft_exit_fail_msg("cannot load %s %s: %s\n", path, value,
-				   strerror(errno));
-	close(fd);
+				   strerror(err));
 
 	/* Refused silently where the CPU lacks it */
 	snprintf(path, sizeof(path), "/sys/module/kvm_%s/parameters/%s", name,
