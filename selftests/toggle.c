@@ -126,7 +126,8 @@ int main(void)
 	ksft_set_plan(7);
 	ksm_setup();
 	own = count_files(false);
-	check(module_load("ksm_dirty", "") == EEXIST, "loading it twice: EEXIST\n");
+	check(module_load("ksm_dirty", "") == EEXIST,
+	      "loading it twice: EEXIST\n");
 
 	ksm_full_speed(2000);
 	for (i = 0; i < WRITERS; i++)
