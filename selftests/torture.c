@@ -7,8 +7,7 @@
  *
  *	torture [SEED [SECONDS]]
  *
- * Seen to fail with: harvest.c without folio_mark_dirty(); a page that changed
- * unseen keeping its place when it is searched again (mm/ksm.c).
+ * Seen to fail with: harvest.c without folio_mark_dirty().
  */
 #include "ksm_dirty_util.h"
 
