@@ -146,15 +146,16 @@ static inline bool mapping_option(const char *text)
 	return !strcmp(text, "thp");
 }
 
-/* --cpu */
-static inline void bind_to(int cpu)
+/* @pid: 0: whoever calls */
+static inline void pin(pid_t pid, int cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail(EXIT_FAILURE, "--cpu %d: %s", cpu, strerror(errno));
+	if (sched_setaffinity(pid, sizeof(set), &set))
+		fail(EXIT_FAILURE, "cannot bind %s to CPU %d: %s",
+		     pid ? "ksmd" : "this program", cpu, strerror(errno));
 }
 
 static inline double seconds_now(void)

@@ -258,7 +258,7 @@ static void measure_variant(enum variant v, bool full)
 		for (i = 0; i < settings.samples; i++)
 			sample_cost(v);
 		add(v, RMAP_BYTES_PER_PAGE,
-		    (double)ksm_stat(writer.pid, "ksm_rmap_items") *
+		    (double)process_stat(writer.pid, "ksm_rmap_items") *
 			    rmap_item_bytes() / writer.pages);
 		if (full)
 			sample_saturated(v);

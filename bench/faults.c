@@ -160,7 +160,7 @@ static void *fault_loop(void *number)
 	bool checked = false;
 
 	if (settings.cpu >= 0)
-		bind_to(settings.cpu - thread);
+		pin(0, settings.cpu - thread);
 	if (settings.guest)
 		vmm_map(&vm, thread, gpa, memory, settings.bytes / PAGE_BYTES,
 			0);
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 	start = seconds_now();
 	if (settings.churn) {
 		if (settings.cpu >= 0)
-			bind_to(settings.cpu);
+			pin(0, settings.cpu);
 		churn_loop();
 	} else {
 		for (i = 0; i < settings.threads; i++)

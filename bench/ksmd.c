@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -32,17 +31,6 @@ void nap(double seconds)
 	nanosleep(&t, NULL);
 	if (interrupted)
 		fail(EXIT_FAILURE, "interrupted by signal %d", interrupted);
-}
-
-void pin(pid_t pid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(pid, sizeof(set), &set))
-		fail(EXIT_FAILURE, "cannot bind process %d to CPU %d: %s", pid,
-		     cpu, strerror(errno));
 }
 
 /* --- /proc and /sys --- */
@@ -121,7 +109,7 @@ uint64_t ksm_count(const char *name)
 }
 
 /* A number of a process's /proc/<pid>/ksm_stat. */
-uint64_t ksm_stat(pid_t pid, const char *name)
+uint64_t process_stat(pid_t pid, const char *name)
 {
 	char path[64], text[512], *at;
 
@@ -161,7 +149,7 @@ pid_t ksmd_pid(void)
 }
 
 /* ksmd's CPU time */
-uint64_t ksmd_ns(void)
+uint64_t ksmd_runtime(void)
 {
 	char path[64], text[128];
 
@@ -328,7 +316,7 @@ bool ksmd_step(uint64_t *ns)
 	double limit = seconds_now() + STUCK_SECONDS;
 
 	scans = ksm_read("full_scans");
-	ran = ksmd_ns();
+	ran = ksmd_runtime();
 	do {
 		/* A pass may take more than one batch. */
 		ksmd_wake();
@@ -338,7 +326,7 @@ bool ksmd_step(uint64_t *ns)
 			     "ksmd finished no pass in %d s: use less --size",
 			     STUCK_SECONDS);
 	} while (ksm_read("full_scans") == scans);
-	*ns = ksmd_ns() - ran;
+	*ns = ksmd_runtime() - ran;
 	return ksm_read("full_scans") == scans + 1;
 }
 

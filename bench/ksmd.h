@@ -48,7 +48,6 @@ extern const struct variant_info variants[VARIANTS];
 
 extern volatile sig_atomic_t interrupted;
 void nap(double seconds);
-void pin(pid_t pid, int cpu);
 
 bool slurp(const char *path, char *buffer, size_t size);
 bool put(const char *path, const char *text);
@@ -56,11 +55,11 @@ bool ksm_has(const char *name);
 bool ksm_put(const char *name, const char *text);
 uint64_t ksm_read(const char *name);
 uint64_t ksm_count(const char *name);
-uint64_t ksm_stat(pid_t pid, const char *name);
+uint64_t process_stat(pid_t pid, const char *name);
 void ksm_write(const char *name, uint64_t value);
 void ksm_write_if(const char *name, uint64_t value);
 uint64_t rmap_item_bytes(void);
-uint64_t ksmd_ns(void);
+uint64_t ksmd_runtime(void);
 pid_t ksmd_pid(void);
 
 void ksmd_take(void);

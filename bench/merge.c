@@ -60,7 +60,7 @@ static void late_merges(enum variant v, pid_t pid, uint64_t pages)
 
 	do {
 		passes += step(&ns);
-		merged = ksm_stat(pid, "ksm_merging_pages");
+		merged = process_stat(pid, "ksm_merging_pages");
 	} while (passes < LATE_LIMIT && merged < 0.99 * pages);
 	add(v, PASSES_TO_99_PERCENT, passes);
 	add(v, KSMD_MS_TO_99_PERCENT, ns / 1e6);

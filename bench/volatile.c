@@ -250,7 +250,7 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (s.cpu >= 0)
-		bind_to(s.cpu);
+		pin(0, s.cpu);
 	progress = publish(s.progress);
 	memory = allocate(&s);
 	check_mapping(memory, s.bytes, s.huge);
