@@ -139,12 +139,41 @@ static void sample_times(enum variant v)
 	add(v, FAULT_P999_US, percentile(faults[1], khz, 0.999) / 1e3);
 }
 
-/*
- * From taking the lock to letting go of it, by the tracepoints of mmap_lock. They
- * are turned on and off while nobody comes by: patching code that the other CPU
- * runs at that moment is more than some emulators bear.
+/**
+ * struct hold_trace - a stretch of what ksmd does
+ * @function: from the call of this one to its end; NULL: mmap_lock, by its tracepoints
+ * @share: how many in a thousand are no longer than @metric says
+ * @metric: of @share
+ * @max: of the longest
  */
-static void sample_holds(enum variant v, double khz)
+struct hold_trace {
+	const char *function;
+	unsigned int share;
+	enum metric metric;
+	enum metric max;
+};
+
+static const struct hold_trace lock_trace = {
+	NULL,
+	999,
+	MMAP_LOCK_P999_US,
+	MMAP_LOCK_MAX_US,
+};
+
+/* Takes the page table lock once, for all but counting what it found. */
+static const struct hold_trace window_trace = {
+	"ksm_dirty:harvest_pmd_entry",
+	500,
+	WINDOW_P50_US,
+	WINDOW_MAX_US,
+};
+
+/*
+ * Traces are turned on and off while nobody comes by: patching code that the other
+ * CPU runs at that moment is more than some emulators bear.
+ */
+static void sample_holds(enum variant v, double khz,
+			 const struct hold_trace *trace)
 {
 	unsigned int holds;
 	double *ticks;
@@ -152,20 +181,24 @@ static void sample_holds(enum variant v, double khz)
 	ksm_write("sleep_millisecs", STEP_SLEEP_MS);
 	ksmd_settle();
 	kill(writer.pid, SIGSTOP);
-	trace_events("mmap_lock", ksmd_pid());
+	if (trace->function)
+		trace_function(trace->function);
+	else
+		trace_events("mmap_lock", ksmd_pid());
 	kill(writer.pid, SIGCONT);
 	ksm_write("sleep_millisecs", 0);
 	nap(0.2);
 	ksm_write("sleep_millisecs", STEP_SLEEP_MS);
 	ksmd_settle();
 	kill(writer.pid, SIGSTOP);
-	ticks = trace_spans("mmap_lock_acquire_returned", "mmap_lock_released",
-			    &holds);
+	ticks = trace->function ? trace_spans("entry", "exit", &holds) :
+				  trace_spans("mmap_lock_acquire_returned",
+					      "mmap_lock_released", &holds);
 	trace_stop();
 	kill(writer.pid, SIGCONT);
-	add(v, MMAP_LOCK_P999_US,
-	    ticks[(uint64_t)holds * 999 / 1000] * 1e3 / khz);
-	add(v, MMAP_LOCK_MAX_US, ticks[holds - 1] * 1e3 / khz);
+	add(v, trace->metric,
+	    ticks[(uint64_t)holds * trace->share / 1000] * 1e3 / khz);
+	add(v, trace->max, ticks[holds - 1] * 1e3 / khz);
 	free(ticks);
 }
 
@@ -183,7 +216,9 @@ void hold(uint64_t mib, bool huge)
 			start_passes(v, 0);
 			sample_times(v);
 			if (variants[v].run)
-				sample_holds(v, khz);
+				sample_holds(v, khz, &lock_trace);
+			if (v == DIRTY)
+				sample_holds(v, khz, &window_trace);
 			say("hold", HOST, huge, round, v, MMAP_P999_US);
 		}
 	}

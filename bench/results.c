@@ -38,6 +38,8 @@ static const struct {
 	[MMU_LOCK_READ_NS] = { "mmu_lock_read_ns", "ns" },
 	[MMAP_LOCK_P999_US] = { "mmap_lock_p999_us", "us" },
 	[MMAP_LOCK_MAX_US] = { "mmap_lock_max_us", "us" },
+	[WINDOW_P50_US] = { "window_p50_us", "us" },
+	[WINDOW_MAX_US] = { "window_max_us", "us" },
 	[MMAP_P50_US] = { "mmap_p50_us", "us" },
 	[MMAP_P999_US] = { "mmap_p999_us", "us" },
 	[FAULT_P50_US] = { "fault_p50_us", "us" },
