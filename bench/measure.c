@@ -90,8 +90,7 @@ static void run_parity(bool huge, enum place place)
 
 static void run_mixed(bool huge, enum place place)
 {
-	(void)place;
-	mixed(settings.mib / 2, huge);
+	mixed(settings.mib / (place == GUEST ? 4 : 2), huge, place);
 }
 
 static void run_scale(bool huge, enum place place)
@@ -205,7 +204,7 @@ static const struct workload {
 	{ "merged", { true, false }, run_merged, turns_rounds },
 	{ "late", { true, true }, run_late, turns_late },
 	{ "parity", { true, false }, run_parity, turns_parity },
-	{ "mixed", { true, false }, run_mixed, turns_once },
+	{ "mixed", { true, true }, run_mixed, turns_once },
 	{ "scale", { true, false }, run_scale, turns_scale },
 	{ "accuracy", { true, true }, run_accuracy, turns_accuracy },
 	{ "latency", { false, true }, run_latency, turns_beside_off },

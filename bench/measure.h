@@ -114,7 +114,7 @@ void crowd(bool huge);
 void empty_space(void);
 unsigned int late_rounds(enum variant v, enum place place);
 void late(uint64_t mib, bool huge, enum place place);
-void mixed(uint64_t mib, bool huge);
+void mixed(uint64_t mib, bool huge, enum place place);
 void parity(bool huge);
 unsigned int parity_steps(bool huge);
 void fallen_quiet(bool huge);

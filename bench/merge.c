@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "vmm.h"
+
 #include "actor.h"
 #include "bench.h"
 #include "measure.h"
@@ -493,6 +495,35 @@ static void write_mixed(char *memory, uint64_t pages, uint64_t pass,
 	}
 }
 
+/* The same by a guest of the child: pages are told apart by vmm.c's numbers. */
+static void guest_write_mixed(char *memory, uint64_t pages, uint64_t pass,
+			      uint64_t who)
+{
+	static struct vmm vm;
+	struct mixed l = mixed_layout(pages);
+	uint64_t first = l.hot + pass % MIXED_GROUPS * l.group, twin, run;
+	uint64_t i;
+
+	(void)who;
+	if (!pass) {
+		vmm_create(&vm, 0);
+		vmm_map(&vm, 0, VMM_GPA, memory, pages, 0);
+		guest_fill(&vm, 0, pages, QUIET);
+		return;
+	}
+	guest_write(&vm, 0, l.hot, 1, ((uint64_t)HOT << 24) + pass);
+	for (i = 0; i < l.group; i += run) {
+		twin = l.quiet + (pass * l.group + i) % (pages - l.quiet);
+		run = l.group - i;
+		if (run > pages - twin)
+			run = pages - twin;
+		guest_fill_as(&vm, first + i, run, QUIET, twin);
+	}
+}
+
+static const write_fn write_mixed_in[PLACES] = { write_mixed,
+						 guest_write_mixed };
+
 static uint64_t mixed_step(struct actor *actor, unsigned int *pass)
 {
 	uint64_t ns = 0;
@@ -502,7 +533,8 @@ static uint64_t mixed_step(struct actor *actor, unsigned int *pass)
 	return ns;
 }
 
-static void mixed_variant(enum variant v, uint64_t bytes, bool huge)
+static void mixed_variant(enum variant v, uint64_t bytes, bool huge,
+			  enum place place)
 {
 	const unsigned int warm_up = v == SMART ? 20 : MIXED_GROUPS + 2;
 	const unsigned int passes = v == SMART ? 18 : MIXED_GROUPS;
@@ -513,7 +545,7 @@ static void mixed_variant(enum variant v, uint64_t bytes, bool huge)
 	struct actor actor;
 	double cost, look;
 
-	actor_start(&actor, write_mixed, bytes, huge, 0);
+	actor_start(&actor, write_mixed_in[place], bytes, huge, 0);
 	ksmd_setup(&variants[v]);
 	while (pass < warm_up + passes) {
 		/* Huge pages with hot ones and others in them have been probed */
@@ -561,7 +593,7 @@ static void mixed_variant(enum variant v, uint64_t bytes, bool huge)
 	ksmd_reap();
 }
 
-void mixed(uint64_t mib, bool huge)
+void mixed(uint64_t mib, bool huge, enum place place)
 {
 	unsigned int v;
 
@@ -569,10 +601,10 @@ void mixed(uint64_t mib, bool huge)
 	for (v = STOCK; v < VARIANTS; v++) {
 		if (!settings.variant[v])
 			continue;
-		mixed_variant(v, mib * MIB, huge);
-		say("mixed", HOST, huge, 0, v, KSMD_NS_PER_PAGE);
+		mixed_variant(v, mib * MIB, huge, place);
+		say("mixed", place, huge, 0, v, KSMD_NS_PER_PAGE);
 	}
-	report_all("mixed", HOST, huge, "");
+	report_all("mixed", place, huge, "");
 }
 
 /* --- crowd: the same memory, of one process or of many --- */

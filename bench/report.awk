@@ -348,27 +348,27 @@ function parity_tables() {
 	parity_case("folios", "Equal pages in folios of 64 KiB with a hot one each")
 }
 
-function mixed_tables(    w, k, m, x, i, t) {
+function mixed_tables(p,    w, k, m, x, i, t) {
 	w = "mixed"
-	heading("90 % quiet, 9 % volatile, 1 % becomes equal: ksmd CPU time per page and pass")
-	lines("", w, "host", "ksmd_ns_per_page", "ns")
-	line("  most passes", w, "host", "dirty", "ksmd_between_ns_per_page", "ns")
-	line("  one that looks at everything", w, "host", "dirty", "ksmd_look_ns_per_page", "ns")
+	heading((p == "guest" ? "A guest's memory, " : "") "90 % quiet, 9 % volatile, 1 % becomes equal: ksmd CPU time per page and pass")
+	lines("", w, p, "ksmd_ns_per_page", "ns")
+	line("  most passes", w, p, "dirty", "ksmd_between_ns_per_page", "ns")
+	line("  one that looks at everything", w, p, "dirty", "ksmd_look_ns_per_page", "ns")
 	heading("Passes until what became equal is merged; it stays for 8")
-	passes_lines(w, "host", "")
-	lines("merged when it goes, ", w, "host", "merged_percent", "%")
+	passes_lines(w, p, "")
+	lines("merged when it goes, ", w, p, "merged_percent", "%")
 	checks_heading()
 	k = "ksmd_ns_per_page"
 	for (m = 0; m < 2; m++) {
 		x = m ? "thp" : "4k"
-		if (!have(w, "host", x, "dirty", k) || !have(w, "host", x, "stock", k))
+		if (!have(w, p, x, "dirty", k) || !have(w, p, x, "stock", k))
 			continue
-		check(page[x] ", passes", passes(w, "host", x, "dirty", ""), "<= " passes(w, "host", x, "stock", ""), "-",
-		      verdict(get(w, "host", x, "dirty", "passes_to_99_percent") <= get(w, "host", x, "stock", "passes_to_99_percent")))
+		check(page[x] ", passes", passes(w, p, x, "dirty", ""), "<= " passes(w, p, x, "stock", ""), "-",
+		      verdict(get(w, p, x, "dirty", "passes_to_99_percent") <= get(w, p, x, "stock", "passes_to_99_percent")))
 	}
 	for (i = 1; i <= targets; i++) {
 		split(target[i], t, " ")
-		if (t[1] == w && have(w, "host", t[3], t[4], k) && have(w, "host", t[3], "dirty", k))
+		if (t[1] == w && t[2] == p && have(w, p, t[3], t[4], k) && have(w, p, t[3], "dirty", k))
 			check_cost(t)
 	}
 }
@@ -491,7 +491,9 @@ END {
 	if (("parity", "host") in seen)
 		parity_tables()
 	if (("mixed", "host") in seen)
-		mixed_tables()
+		mixed_tables("host")
+	if (("mixed", "guest") in seen)
+		mixed_tables("guest")
 	if (("accuracy", "host") in seen || ("accuracy", "guest") in seen)
 		accuracy_tables()
 	if (("fault", "host") in seen || ("fault", "guest") in seen)

@@ -388,8 +388,15 @@ void guest_touch(struct vmm *vm, unsigned int vcpu, uint64_t gpa, size_t pages)
 /** guest_fill() - the guest's fill_pages(), of pages from @first on */
 void guest_fill(struct vmm *vm, size_t first, size_t pages, uint64_t seed)
 {
-	call(vm, 0, vmm_code_fill, gpa_of(first), pages,
-	     (seed << 32) + first + 1, 0);
+	guest_fill_as(vm, first, pages, seed, first);
+}
+
+/** guest_fill_as() - likewise, with what the pages from @as on would hold */
+void guest_fill_as(struct vmm *vm, size_t first, size_t pages, uint64_t seed,
+		   size_t as)
+{
+	call(vm, 0, vmm_code_fill, gpa_of(first), pages, (seed << 32) + as + 1,
+	     0);
 }
 
 /** guest_wrong() - the guest's wrong_pages(), of pages from @first on */

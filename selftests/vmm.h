@@ -59,6 +59,8 @@ void guest_write(struct vmm *vm, size_t first, size_t pages, size_t step,
 void guest_write_at(struct vmm *vm, uint64_t gpa, size_t pages, uint64_t value);
 void guest_touch(struct vmm *vm, unsigned int vcpu, uint64_t gpa, size_t pages);
 void guest_fill(struct vmm *vm, size_t first, size_t pages, uint64_t seed);
+void guest_fill_as(struct vmm *vm, size_t first, size_t pages, uint64_t seed,
+		   size_t as);
 size_t guest_wrong(struct vmm *vm, size_t first, size_t pages, uint64_t seed);
 uint64_t guest_sweep(struct vmm *vm, unsigned int vcpu, size_t pages,
 		     uint64_t value);
