@@ -5,8 +5,8 @@
  * bits is a matter of each SPTE: one guest can have them and another one not, and
  * what both map is DIRTY if the one writes, and else UNKNOWN.
  *
- * Seen to fail with: kvm_arch_dirty_capable() and spte_report_dirty() going by
- * nothing, and tdp_mmu_test_clear_dirty_pt() by shadow_dirty_mask.
+ * Seen to fail with: spte_report_dirty() going by the level alone (all but 4 KiB of the
+ * TDP MMU); tdp_mmu_test_clear_dirty_pt() going by shadow_dirty_mask (those).
  */
 #include "vmm.h"
 
