@@ -38,7 +38,7 @@ test: deps ## run every test; the last line counts them
 	@vm/build $(VERSION) $(VERSION)-stock $(VERSION)-debug
 	@selftests/run --all
 
-test-long: deps ## run the kernel's own KVM selftests under ksmd (half an hour)
+test-long: deps ## run the kernel's own KVM selftests under ksmd (ten minutes)
 	@vm/build $(VERSION) $(VERSION)-stock
 	@selftests/run kvm_upstream
 

@@ -26,7 +26,7 @@ done <<LIST
 dirty_log_test -M dirty-log -i 3 -I 20
 dirty_log_test -M clear-log -i 3 -I 20
 dirty_log_test -M dirty-ring -i 3 -I 20
-dirty_log_perf_test -i 2 -b 64M -v 2
+dirty_log_perf_test -i 2 -b 64M -v 1
 access_tracking_perf_test -b 64M -v 1
 memslot_perf_test -l 1 -s 64
 memslot_modification_stress_test -i 20 -b 64M -v 1
