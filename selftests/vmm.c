@@ -11,13 +11,19 @@
 #define LOW_PML4 0x1000
 #define LOW_PDPT 0x2000
 #define LOW_PD 0x3000 /* four of them, 1 GiB each */
+#define LOW_GDT 0x7000
+#define LOW_IDT 0x7800
 #define LOW_CONTROL 0x8000
+#define LOW_STACK 0xf000 /* downwards */
 #define LOW_CODE 0x10000
 
 #define PTE_TABLE 0x27 /* present, writable, user, accessed */
 #define PTE_HUGE 0xe7 /* dirty and of 2 MiB besides */
 
 #define DONE_PORT 0x80
+#define EXCEPTION_PORT 0x81
+#define EXCEPTIONS 32
+#define EXCEPTION_STUB 8 /* bytes of code */
 #define MAX_CPUID 256
 
 /*
@@ -85,11 +91,23 @@ asm(".pushsection .rodata\n"
     "	movq	%r8, %rax\n"
     "	outb	%al, $0x80\n"
 
+    /* One of 8 bytes for each exception: its number in AL */
+    "	.balign	8\n"
+    "vmm_code_exception:\n"
+    ".set	vector, 0\n"
+    ".rept	32\n"
+    "	movb	$vector, %al\n"
+    "	outb	%al, $0x81\n"
+    "	.balign	8\n"
+    ".set	vector, vector + 1\n"
+    ".endr\n"
+
     "vmm_code_end:\n"
     ".popsection\n");
 
 extern const char vmm_code[], vmm_code_write[], vmm_code_fill[],
-	vmm_code_wrong[], vmm_code_sweep[], vmm_code_end[];
+	vmm_code_wrong[], vmm_code_sweep[], vmm_code_exception[],
+	vmm_code_end[];
 
 static int kvm_ioctl(int fd, unsigned long request, const char *name, void *arg)
 {
@@ -180,6 +198,22 @@ static void write_page_tables(char *low)
 		pd[i] = i * HUGE | PTE_HUGE;
 }
 
+/* What an exception needs, for it to be told from a shutdown */
+static void write_exceptions(char *low)
+{
+	uint64_t *gdt = (uint64_t *)(low + LOW_GDT);
+	uint64_t *idt = (uint64_t *)(low + LOW_IDT);
+	uint64_t stub = LOW_CODE + (vmm_code_exception - vmm_code);
+	size_t i;
+
+	gdt[1] = 0x00af9b000000ffff; /* code of 64 bits */
+	gdt[2] = 0x00cf93000000ffff; /* data */
+	for (i = 0; i < EXCEPTIONS; i++, stub += EXCEPTION_STUB)
+		/* An interrupt gate of code segment 8; the stubs are below 4 GiB */
+		idt[2 * i] = (stub & 0xffff) | (stub >> 16) << 48 |
+			     0x8e0000080000;
+}
+
 static void enter_long_mode(int vcpu_fd)
 {
 	struct kvm_segment data = {
@@ -201,6 +235,10 @@ static void enter_long_mode(int vcpu_fd)
 	KVM(vcpu_fd, KVM_GET_SREGS, &sregs);
 	sregs.cs = code;
 	sregs.ds = sregs.es = sregs.fs = sregs.gs = sregs.ss = data;
+	sregs.gdt.base = LOW_GDT;
+	sregs.gdt.limit = 3 * 8 - 1;
+	sregs.idt.base = LOW_IDT;
+	sregs.idt.limit = EXCEPTIONS * 16 - 1;
 	sregs.cr0 = 0x80010033; /* PG, WP, NE, ET, MP, PE */
 	sregs.cr3 = LOW_PML4;
 	sregs.cr4 = 0x20; /* PAE */
@@ -259,6 +297,7 @@ void vmm_create(struct vmm *vm, uint32_t ring_size)
 	if (vm->low == MAP_FAILED)
 		ksft_exit_fail_perror("mmap");
 	write_page_tables(vm->low);
+	write_exceptions(vm->low);
 	memcpy(vm->low + LOW_CODE, vmm_code, vmm_code_end - vmm_code);
 	vmm_map(vm, LOW_SLOT, 0, vm->low, LOW_PAGES, 0);
 
@@ -331,6 +370,26 @@ struct vmm_control *vmm_control(struct vmm *vm, unsigned int vcpu)
 	return (struct vmm_control *)(vm->low + LOW_CONTROL) + vcpu;
 }
 
+static void fail_call(struct vmm *vm, unsigned int vcpu)
+{
+	struct kvm_run *run = vm->run[vcpu];
+	struct kvm_sregs sregs;
+	struct kvm_regs regs;
+	uint64_t *frame;
+
+	if (run->exit_reason != KVM_EXIT_IO || run->io.port != EXCEPTION_PORT)
+		ksft_exit_fail_msg("the guest ended with exit reason %u\n",
+				   run->exit_reason);
+	KVM(vm->vcpu_fd[vcpu], KVM_GET_REGS, &regs);
+	KVM(vm->vcpu_fd[vcpu], KVM_GET_SREGS, &sregs);
+	/* The error code, if it has one, then RIP, CS, RFLAGS, RSP */
+	frame = (uint64_t *)(vm->low + regs.rsp % LOW_STACK);
+	ksft_exit_fail_msg(
+		"the guest took exception %u, CR2 %#llx, stack %#lx %#lx %#lx %#lx %#lx\n",
+		(uint8_t)regs.rax, sregs.cr2, frame[0], frame[1], frame[2],
+		frame[3], frame[4]);
+}
+
 /* Runs one of the guest's functions to its end, and returns its result. */
 static uint64_t call(struct vmm *vm, unsigned int vcpu, const char *function,
 		     uint64_t rdi, uint64_t rsi, uint64_t rdx, uint64_t rcx)
@@ -338,6 +397,7 @@ static uint64_t call(struct vmm *vm, unsigned int vcpu, const char *function,
 	struct kvm_run *run = vm->run[vcpu];
 	struct kvm_regs regs = {
 		.rip = LOW_CODE + (function - vmm_code),
+		.rsp = LOW_STACK,
 		.rflags = 2,
 		.rdi = rdi,
 		.rsi = rsi,
@@ -350,8 +410,7 @@ static uint64_t call(struct vmm *vm, unsigned int vcpu, const char *function,
 		if (errno != EINTR && errno != EAGAIN)
 			ksft_exit_fail_perror("KVM_RUN");
 	if (run->exit_reason != KVM_EXIT_IO || run->io.port != DONE_PORT)
-		ksft_exit_fail_msg("the guest ended with exit reason %u\n",
-				   run->exit_reason);
+		fail_call(vm, vcpu);
 	KVM(vm->vcpu_fd[vcpu], KVM_GET_REGS, &regs);
 	return regs.rax;
 }
