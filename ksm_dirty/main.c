@@ -36,6 +36,9 @@ static bool enabled;
 static struct task_struct *ksmd;
 static u64 ksmd_runtime_base;
 
+/* The pass that ksmd is in, as far as is known here */
+static unsigned long current_pass;
+
 static enum ksm_scan_verdict scan_next(struct vm_area_struct *vma,
 				       unsigned long *address,
 				       unsigned int *budget)
@@ -44,6 +47,10 @@ static enum ksm_scan_verdict scan_next(struct vm_area_struct *vma,
 		ksmd_runtime_base = current->se.sum_exec_runtime;
 		/* Pairs with the acquire in ksm_dirty_ksmd_runtime() */
 		smp_store_release(&ksmd, get_task_struct(current));
+	}
+	if (ksm_dirty_window.pass != current_pass) {
+		current_pass = ksm_dirty_window.pass;
+		ksm_dirty_probe_forget(current_pass);
 	}
 	return ksm_dirty_harvest(vma, address, budget);
 }

@@ -13,7 +13,6 @@
  * Locking: all of it belongs to ksmd, under ksm_thread_mutex.
  */
 #include <linux/hashtable.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
@@ -23,14 +22,15 @@
 #define PROBE_GFP	(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN)
 
 /* An entry of probe_mm::windows: the stage, and the pass it was last asked for */
-#define STAGE_BITS	4
+#define STAGE_BITS	5
 #define STAGE_MASK	((1UL << STAGE_BITS) - 1)
 #define PASS_MASK	(LONG_MAX >> STAGE_BITS)
 
 /*
  * struct probe_mm - the windows of an mm that have dirty pages
  * @node: in probe_mms
- * @mm: the mm, which is kept from being freed so that its address stays its own
+ * @mm: the mm, only ever compared: it may be gone, and another in its place, whose
+ *	windows may then be probed early or late
  * @pass: the last pass in which there was one
  * @windows: by the number of the pmd entry
  */
@@ -43,7 +43,6 @@ struct probe_mm {
 
 static DEFINE_HASHTABLE(probe_mms, 8);
 static struct probe_mm *probe_last;
-static unsigned long probe_pass;
 
 unsigned int ksm_dirty_probe_passes = 4096;
 
@@ -51,7 +50,6 @@ static void probe_mm_free(struct probe_mm *pmm)
 {
 	hash_del(&pmm->node);
 	xa_destroy(&pmm->windows);
-	mmdrop(pmm->mm);
 	kfree(pmm);
 }
 
@@ -99,7 +97,6 @@ static struct probe_mm *probe_mm_get(struct mm_struct *mm)
 	pmm = kzalloc(sizeof(*pmm), PROBE_GFP);
 	if (!pmm)
 		return NULL;
-	mmgrab(mm);
 	pmm->mm = mm;
 	xa_init(&pmm->windows);
 	hash_add(probe_mms, &pmm->node, (unsigned long)mm);
@@ -127,10 +124,6 @@ bool ksm_dirty_probe(struct mm_struct *mm, unsigned long addr, unsigned long pas
 	void *entry;
 	bool due;
 
-	if (pass != probe_pass) {
-		ksm_dirty_probe_forget(pass);
-		probe_pass = pass;
-	}
 	if (interval < 2)
 		return false;
 	pmm = probe_mm_get(mm);
