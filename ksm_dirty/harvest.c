@@ -36,7 +36,7 @@ static struct ksm_dirty_harvest harvest;
 struct ksm_scan_window ksm_dirty_window;
 
 /*
- * In how many passes each settled page is searched again once: see Documentation/
+ * In how many passes each settled page is searched again once: see Documentation/hooks.rst
  * for what that costs.
  */
 unsigned int ksm_dirty_recheck_passes = 1024;
@@ -237,8 +237,12 @@ static int harvest_pmd_entry(pmd_t *pmdp, unsigned long addr, unsigned long end,
 		dirty = nr;
 	} else {
 		mmu_notifier_test_clear_dirty(range);
-		/* A secondary MMU may know of pages that are not here for us to judge */
+		/*
+		 * A secondary MMU may know of pages that are not here for us to
+		 * judge; and of writes to KSM pages from before they were merged.
+		 */
 		bitmap_and(range->dirty, range->dirty, harvest.present, nr);
+		bitmap_andnot(range->dirty, range->dirty, harvest.ksm, nr);
 		dirty = bitmap_weight(range->dirty, nr);
 		probe = dirty && ksm_dirty_probe(walk->mm, addr, window->pass);
 	}

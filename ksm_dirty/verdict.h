@@ -16,7 +16,7 @@
 /*
  * What harvesting costs, in pages of pages_to_scan.  ksmd's scan of a volatile
  * page (checksum, page reference, rmap_item) takes as long as harvesting about
- * this many page table entries, or one huge page and more; Documentation/ has
+ * this many page table entries, or one huge page and more; Documentation/hooks.rst has
  * the measurement.
  */
 #define KSM_DIRTY_ENTRIES_PER_PAGE	64

@@ -6,7 +6,8 @@
  * what both map is DIRTY if the one writes, and else UNKNOWN.
  *
  * Seen to fail with: spte_report_dirty() going by the level alone (all but 4 KiB of the
- * TDP MMU); tdp_mmu_test_clear_dirty_pt() going by shadow_dirty_mask (those).
+ * TDP MMU); tdp_mmu_test_clear_dirty_pt() going by shadow_dirty_mask (those); reports
+ * of writes to KSM pages taken at their word (quiet pages merge).
  */
 #include "vmm.h"
 

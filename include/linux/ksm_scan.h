@@ -18,7 +18,7 @@ struct vm_area_struct;
 /*
  * Passing over this many settled pages, or freeing the items of as many pages,
  * takes no longer than scanning a volatile page does (checksum, page reference,
- * rmap_item); Documentation/ has the measurement.
+ * rmap_item); Documentation/hooks.rst has the measurement.
  */
 #define KSM_SCAN_ITEMS_PER_PAGE		32
 
