@@ -24,7 +24,7 @@
 #define POOL 48 /* contents that many pages have */
 #define WORDS (PAGE / sizeof(uint64_t))
 #define LIMIT 12
-#define TREE_CHECK KSM_DIR "/settled_tree_check"
+#define TREE_CHECK "/sys/kernel/debug/ksm_settled_tree"
 #define SPARE_GAP HUGE
 
 #ifndef MREMAP_DONTUNMAP
@@ -670,7 +670,7 @@ int main(int argc, char **argv)
 		char buf[128];
 
 		read_file(TREE_CHECK, buf, sizeof(buf));
-		ksft_print_msg("settled_tree_check: %s", buf);
+		ksft_print_msg("settled tree: %s", buf);
 		if (!strstr(buf, " 0 gone, 0 changed"))
 			common->wrong++;
 	}
